@@ -9,7 +9,15 @@ from jax import lax
 
 from idiolect.core.errors import ConfigError
 from idiolect.models.conv import correlate
-from idiolect.models.toom_cook import TILES, Tiling, correlate_by_tiles, over_places, tile_sizes, transform
+from idiolect.models.toom_cook import (
+    TILES,
+    Tiling,
+    correlate_by_tiles,
+    multiply_p,
+    over_places,
+    tile_sizes,
+    transform,
+)
 from tests.models.convolutions import (
     compare,
     draws,
@@ -107,6 +115,18 @@ def test_collect_is_the_transpose_of_spread(side: int, width: int, step: int) ->
         windows = [padded[:, step * t : step * t + width] for t in range(count)]
         expected = np.stack([np.einsum("pw,nwc->pnc", np.asarray(matrix), one) for one in windows], 2)
         np.testing.assert_allclose(spread, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("axis", "kernel_axis"), [(0, 3), (2, 1), (None, 2), (3, None)])
+def test_products_may_be_batched_along_any_axis(axis: int | None, kernel_axis: int | None) -> None:
+    """5 products of 4 points, 6 tiles, 3 and 2 channels."""
+    tiles, kernels = draws((5, 4, 6, 3), (5, 4, 3, 2))
+    sides, expected = [], []
+    for side, along in ((tiles, axis), (kernels, kernel_axis)):
+        sides.append(side[0] if along is None else jnp.moveaxis(side, 0, along))
+        expected.append(jnp.broadcast_to(side[0], side.shape) if along is None else side)
+    found = jax.vmap(multiply_p.bind, (axis, kernel_axis))(*sides)
+    np.testing.assert_allclose(found, np.matmul(*expected), atol=1e-5)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(3, 5), (5, 3)])
