@@ -3,10 +3,13 @@
 import shutil
 import subprocess
 import tomllib
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
@@ -20,6 +23,15 @@ def test_the_lock_names_each_version_once_and_nothing_else():
     names = [canonicalize_name(one.name) for one in LOCKED]
     assert len(set(names)) == len(names) > 100
     assert "idiolect" not in names
+
+
+def test_the_locked_versions_install_on_every_python_that_is_allowed():
+    """One that needed Python 3.11.5 could not be installed with Debian's Python 3.11.2."""
+    oldest = PROJECT["requires-python"].removeprefix(">=")
+    for one in LOCKED:
+        with suppress(PackageNotFoundError):  # of another system, or of an extra
+            needed = distribution(one.name).metadata["Requires-Python"]
+            assert needed is None or SpecifierSet(needed).contains(f"{oldest}.0"), one
 
 
 @pytest.mark.parametrize("group", ["dependencies", "dev", "docs"])
