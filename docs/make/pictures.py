@@ -91,7 +91,7 @@ def ratios(text: str) -> dict[str, tuple[float, dict[str, float]]]:
 
 
 def speed() -> Drawing:
-    """Bars: how many times as fast as a PyTorch loop a round is, and as three other systems."""
+    """Bars: how many times as fast as a PyTorch loop a round is, and as other systems."""
     measured = ratios(PERFORMANCE.read_text(encoding="utf-8"))
     bars = list[tuple[str, float]]()
     for work, shown in LOOPS.items():
