@@ -24,7 +24,7 @@ from pkgutil import iter_modules
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
-from idiolect.core.errors import ConfigError
+from idiolect.core.errors import ConfigError, require
 
 T = TypeVar("T")
 F = TypeVar("F", bound=FunctionType)
@@ -93,6 +93,13 @@ def named(name: str, **facts: Any) -> Callable[[F], F]:
 def names_of(function: object) -> dict[str, dict[str, Any]]:
     """The names by which a function is marked, each with its facts, in the order of the decorators."""
     return getattr(function, MARK, {})
+
+
+def facts_of(function: object, name: str, example: str = "") -> dict[str, Any]:
+    """The facts of a function's name. Raises `ConfigError` for what has no such name, with facts as an example."""
+    is_marked = callable(function) and name in names_of(function)
+    require(is_marked, f"it is not a function marked by named({name!r}{example})")
+    return names_of(function)[name]
 
 
 def named_functions(package: str) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:

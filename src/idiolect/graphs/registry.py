@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from idiolect.core.errors import ConfigError, require, unknown
-from idiolect.core.plugins import Registry, named_functions, names_of
+from idiolect.core.plugins import Registry, facts_of, named_functions
 from idiolect.core.settings import Setting, settings_of, validated
 from idiolect.data.federated import FederatedData
 from idiolect.graphs.graph import Graph, GraphWarning
@@ -42,8 +42,7 @@ def _own() -> dict[str, NamedGraph]:
 
 def _provided(name: str, make: object) -> NamedGraph:
     """A graph from another package: a function that is marked by `named`."""
-    require(callable(make) and name in names_of(make), f"it is not a function marked by named({name!r}, of=...)")
-    return NamedGraph(cast("Callable[..., Graph]", make), **names_of(make)[name])
+    return NamedGraph(cast("Callable[..., Graph]", make), **facts_of(make, name, ", of=..."))
 
 
 GRAPHS: MutableMapping[str, NamedGraph] = Registry("idiolect.graphs", _own, _provided)

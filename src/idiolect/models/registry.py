@@ -17,7 +17,7 @@ from jaxtyping import PRNGKeyArray
 from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.core.losses import LOSSES, SampleLoss, Weighted, cross_entropy
 from idiolect.core.memory import check_fits
-from idiolect.core.plugins import Registry, named_functions, names_of
+from idiolect.core.plugins import Registry, facts_of, named_functions
 from idiolect.core.settings import Setting, validated
 from idiolect.data.federated import FederatedData, TaskKind
 from idiolect.data.modalities import Modalities
@@ -52,11 +52,8 @@ def _own() -> dict[str, ModelEntry]:
 
 def _provided(name: str, builder: object) -> ModelEntry:
     """A model from another package: a function that is marked by `named`."""
-    require(
-        callable(builder) and name in names_of(builder),
-        f"it is not a function marked by named({name!r}, description=...)",
-    )
-    return ModelEntry(cast("Callable[..., eqx.Module]", builder), **names_of(builder)[name])
+    facts = facts_of(builder, name, ", description=...")
+    return ModelEntry(cast("Callable[..., eqx.Module]", builder), **facts)
 
 
 MODELS: MutableMapping[str, ModelEntry] = Registry("idiolect.models", _own, _provided)

@@ -10,7 +10,7 @@ from collections.abc import Callable, MutableMapping, Sequence
 from typing import cast
 
 from idiolect.core.errors import ConfigError, require
-from idiolect.core.plugins import PluginWarning, Registry, named_functions, names_of
+from idiolect.core.plugins import PluginWarning, Registry, facts_of, named_functions
 from idiolect.report.view.parts import Extra
 from idiolect.study.analyse.pairs import Pair, pairs_of
 from idiolect.study.analyse.results import Results
@@ -26,7 +26,7 @@ def _own() -> dict[str, Section]:
 
 def _provided(name: str, make: object) -> Section:
     """A section from another package. It may fail, and the report is still written."""
-    require(callable(make) and name in names_of(make), f"it is not a function marked by named({name!r})")
+    facts_of(make, name)
 
     def section(results: Results, cell: Cell, pairs: Sequence[Pair]) -> Extra | None:
         try:
