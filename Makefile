@@ -1,8 +1,7 @@
 # Everything sets itself up: `make demo`, `make check` and `make test` work in a fresh clone.
 PYTHON ?= python3
-SECOND ?= none
-# Types and shapes are checked at run time in a quarter of the test files, the next quarter with each commit.
-CHECKED ?= $(shell git rev-list --count HEAD 2> /dev/null || echo 0)/4
+# Which share of the test files `make test-share` runs: a tenth, the next one with each commit.
+SHARE ?= $(shell git rev-list --count HEAD 2> /dev/null || echo 0)/10
 PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
 # The versions that were tested; empty for the newest ones that pyproject.toml allows.
 CONSTRAINTS ?= constraints.txt
@@ -10,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo sites docs check test test-all lint types format clean
+.PHONY: demo sites docs check test test-share test-all lint types format clean
 
 demo: $(STAMP)  ## Compare methods on two made federations; results in demo/
 	$(BIN)/idiolect demo --out demo
@@ -22,12 +21,15 @@ docs: $(STAMP)  ## The documentation as a site in site/, to be opened as files
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 check: $(STAMP)  ## The tests of what has changed since the last commit, for every save
-	$(BIN)/python -m pytest --second none $$($(BIN)/python -m tests.changed)
+	$(BIN)/python -m pytest --tier first $$($(BIN)/python -m tests.changed)
 
-test: $(STAMP)  ## The first tier of the tests; SECOND=K/N adds a share of the second
-	$(BIN)/python -m pytest --second $(SECOND) --checked $(CHECKED) $(PYTEST_ARGS)
+test: $(STAMP)  ## The first tier of the tests
+	$(BIN)/python -m pytest --tier first --unchecked $(PYTEST_ARGS)
 
-test-all: $(STAMP)  ## All tests
+test-share: $(STAMP)  ## All tests of every tenth file; types and shapes of each call are checked
+	$(BIN)/python -m pytest --share $(SHARE) $(PYTEST_ARGS)
+
+test-all: $(STAMP)  ## All tests; types and shapes of each call are checked
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: $(STAMP)

@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests. In the files that `--checked` names, functions check types and shapes."""
+"""Fixtures shared by all tests, and what a run of them chooses: a tier, a share of the files, checks of types."""
 
 import ctypes
 import gc
@@ -44,13 +44,8 @@ if LEADS:
     }
 
 import pytest  # noqa: E402
-from jaxtyping import config as checks  # noqa: E402
-from jaxtyping import install_import_hook  # noqa: E402
 
-import tests.checking  # noqa: E402, F401  the hook below looks it up by name
 from tests.tiers import LONG, share  # noqa: E402
-
-install_import_hook("idiolect", "tests.checking.checked")
 
 # JAX and idiolect are imported where they are used: the process that only starts the workers needs neither.
 if TYPE_CHECKING:
@@ -151,35 +146,32 @@ def three_clients() -> "FederatedData":
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--second", default="all", help="of the second tier run all, none, or K/N: every N-th file")
-    parser.addoption("--checked", default="all", help="check types and shapes in all files, none, or K/N: every N-th")
+    parser.addoption("--tier", default="all", choices=["first", "all"], help="the first tier of the tests, or both")
+    parser.addoption("--share", default=None, metavar="K/N", help="only every N-th file, from the K-th on")
+    parser.addoption("--unchecked", action="store_true", help="without checks of types and shapes: in less time")
 
 
-CHECKED = pytest.StashKey[set[str]]()
+def pytest_configure(config: pytest.Config) -> None:
+    """Let each function of the package check types and shapes, before anything imports it."""
+    if not config.getoption("--unchecked"):
+        from jaxtyping import install_import_hook
+
+        import tests.checking  # noqa: F401  the hook looks it up by name
+
+        install_import_hook("idiolect", "tests.checking.checked")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose the second tier's files, and those in which types and shapes are checked; long files come first.
-
-    So no worker ends long after the others.
-    """
-    config.stash[CHECKED] = share(sorted({str(item.path) for item in items}), config.getoption("--checked"))
-    second = [item for item in items if item.get_closest_marker("second")]
-    files = sorted({str(item.path) for item in second})
-    chosen = share(files, config.getoption("--second"))
-    dropped = [item for item in second if str(item.path) not in chosen]
+    """Choose the tier and the share of the files; long files come first, so that no worker ends long after others."""
+    first, which = config.getoption("--tier") == "first", config.getoption("--share")
+    files = share(sorted({str(item.path) for item in items}), which)
+    dropped = [item for item in items if str(item.path) not in files or (first and item.get_closest_marker("second"))]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         left_out = {id(item) for item in dropped}
         items[:] = [item for item in items if id(item) not in left_out]
     items.sort(key=lambda item: item.nodeid.partition("::")[0].removeprefix("tests/") not in LONG)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Check types and shapes in the chosen files: it takes a third more time."""
-    checks.update("jaxtyping_disable", str(item.path) not in item.config.stash[CHECKED])
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:

@@ -1,4 +1,4 @@
-"""Every file of the second tier is in one of the shares that `.ci/run` runs in turn."""
+"""Every file is in one of the shares that `.ci/run` runs in turn, and a run has the tier that it asks for."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -6,20 +6,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from jaxtyping import TypeCheckError
-from jaxtyping import config as checks
 
 from idiolect.client.samples import total_of
-from tests.conftest import CHECKED, pytest_collection_modifyitems, pytest_runtest_setup
+from tests.conftest import pytest_collection_modifyitems
 from tests.test_structure import TESTS
 from tests.tiers import LONG, LONGEST_SECOND, REPRESENTATIVE, by_method, share
 
 
-def test_ten_shares_are_the_whole_second_tier():
+def test_ten_shares_are_all_files():
     files = [f"f{i:02}" for i in range(23)]
     shares = [share(files, f"{commit}/10") for commit in range(40, 50)]
     assert sorted(file for part in shares for file in part) == files
     assert max(map(len, shares)) == 3
-    assert (share(files, "all"), share(files, "none")) == ({*files}, set())
+    assert share(files, None) == {*files}
 
 
 def test_no_two_of_the_longest_files_are_in_one_share():
@@ -51,32 +50,28 @@ class Item:
 
 
 @pytest.mark.parametrize(
-    ("second", "expected"),
-    [("none", ["b", "a"]), ("all", ["b", "a", "c", "d"]), ("0/2", ["b", "a", "c"]), ("13/2", ["b", "a", "d"])],
+    ("tier", "which", "expected"),
+    [
+        ("first", None, ["b", "a"]),
+        ("all", None, ["b", "a", "c", "d"]),
+        ("all", "0/2", ["a", "c"]),
+        ("all", "13/2", ["b", "d"]),
+        ("first", "13/2", ["b"]),
+    ],
 )
-def test_a_run_has_the_first_tier_with_its_long_files_first_and_the_share_of_the_second(second, expected):
+def test_a_run_has_its_tier_of_its_share_of_the_files_and_long_files_come_first(tier, which, expected):
     files = {"a": "core/test_tree.py", "b": LONG[0], "c": "runtime/test_a.py", "d": "runtime/test_b.py"}
     items = [Item(file, name in "cd") for name, file in files.items()]
     names = {item.nodeid: name for item, name in zip(items, files, strict=True)}
-    all_items, dropped = [*items], []
+    dropped = []
     hook = SimpleNamespace(pytest_deselected=lambda items: dropped.extend(items))
-    options = {"--second": second, "--checked": "1/2"}
-    config = SimpleNamespace(getoption=options.get, hook=hook, stash={})
+    config = SimpleNamespace(getoption={"--tier": tier, "--share": which}.get, hook=hook)
     pytest_collection_modifyitems(config, items)
-    assert config.stash[CHECKED] == share([str(item.path) for item in all_items], "1/2")
     assert [names[item.nodeid] for item in items] == expected
     assert sorted(names[item.nodeid] for item in dropped) == sorted({*"abcd"} - {*expected})
 
 
-@pytest.mark.parametrize("chosen", [True, False])
-def test_types_and_shapes_are_checked_in_the_files_that_were_chosen(request, chosen):
-    """A function of the package is given a number where it takes an array."""
-    file = str(request.node.path)
-    item = SimpleNamespace(path=file, config=SimpleNamespace(stash={CHECKED: {file} if chosen else {"another.py"}}))
-    before = checks.jaxtyping_disable
-    pytest_runtest_setup(item)
-    try:
-        with pytest.raises(TypeCheckError) if chosen else nullcontext():
-            assert total_of(np.ones((2, 2), np.int32)) == 4
-    finally:
-        checks.update("jaxtyping_disable", before)
+def test_types_and_shapes_are_checked_unless_the_run_leaves_that_out(request):
+    """A function of the package is given a matrix where it takes a vector."""
+    with nullcontext() if request.config.getoption("--unchecked") else pytest.raises(TypeCheckError):
+        assert total_of(np.ones((2, 2), np.int32)) == 4

@@ -1,7 +1,7 @@
 """The two tiers of the tests: `make test` runs the first, `make test-all` both.
 
-`.ci/run` runs the first tier and a tenth of the second, the next tenth with each commit. The second tier
-(`pytest.mark.second`) has what takes long and repeats a proof of the first on more methods, processes or devices.
+The second tier (`pytest.mark.second`) has what takes long and repeats a proof of the first on more methods, processes
+or devices. `.ci/run` runs the first tier, and both tiers of a tenth of the files, the next tenth with each commit.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ LONGEST_SECOND = (
     "runtime/test_distributed.py",
     "api/test_run.py",
 )
-"""Files of the second tier that take long: each is in a share of its own."""
+"""Files whose second tier takes long: each is in a share of its own."""
 
 
 def by_method(names: Iterable[str]) -> list[Any]:
@@ -49,10 +49,10 @@ def second(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.second)
 
 
-def share(files: Sequence[str], which: str) -> set[str]:
-    """The files of the second tier that `--second` names: "all", "none", or "K/N", every N-th from the K-th on."""
-    if which in ("all", "none"):
-        return set(files) if which == "all" else set()
+def share(files: Sequence[str], which: str | None) -> set[str]:
+    """The files that `--share` names: all, or with "K/N" every N-th from the K-th on."""
+    if which is None:
+        return set(files)
     first, every = (int(part) for part in which.split("/"))
     ordered = sorted(files, key=lambda file: (not file.endswith(LONGEST_SECOND), file))
     return set(ordered[first % every :: every])

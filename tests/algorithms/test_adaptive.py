@@ -11,6 +11,7 @@ from idiolect.algorithms.fedavg import FedAvg
 from idiolect.core.errors import ConfigError
 from tests.contract import ignores_padding, is_the_same_however_executed, keeps_nothing
 from tests.federations import flat, quadratics, run, start_with
+from tests.tiers import second
 
 METHODS = [FedAdagrad, FedAdam, FedYogi]
 
@@ -23,7 +24,7 @@ def one_round(algorithm, change):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("weighting", ["uniform", "size"])
+@pytest.mark.parametrize("weighting", ["uniform", second("size")])
 def test_three_rounds_are_algorithm_2_written_out(x64, method, weighting):
     problem = quadratics(dtype=np.float64)
     eta, b1, b2, tau, eta_l, steps = 0.3, 0.7, 0.6, 0.4, 0.2, 3
@@ -87,6 +88,7 @@ def test_momentum_is_the_share_of_the_old_direction():
     assert FedAdagrad().momentum == 0
 
 
+@pytest.mark.second
 def test_neither_execution_nor_padding_changes_anything_and_nothing_is_kept():
     algorithm = FedYogi(rate=0.1, local_steps=3, batch_size=2, batches="cyclic", server_rate=0.1)
     is_the_same_however_executed(algorithm)

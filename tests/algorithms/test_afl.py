@@ -18,6 +18,7 @@ from idiolect.core.errors import ConfigError
 from idiolect.runtime.evaluate import Evaluator
 from tests import contract
 from tests.federations import classification, flat, quadratics, quadratics_of, rows, run, start_with
+from tests.tiers import second
 
 # ---- the projection
 
@@ -93,7 +94,7 @@ def between(dtype=np.float64):
 
 
 @pytest.mark.parametrize(
-    "options", [{"batch_size": 0}, {"batch_size": 2, "batches": "epoch", "weights": "normalised"}]
+    "options", [{"batch_size": 0}, second({"batch_size": 2, "batches": "epoch", "weights": "normalised"})]
 )
 def test_it_finds_the_minimax_point_and_the_worst_mixture(x64, options):
     problem, w, mixture = between()
@@ -111,6 +112,7 @@ def test_it_finds_the_minimax_point_and_the_worst_mixture(x64, options):
 # ---- the two steps
 
 
+@pytest.mark.second
 def test_without_ascent_it_is_fedavg_with_equal_weights():
     problem = classification()
     options = {"rate": 0.1, "local_steps": 3, "batch_size": 4}
@@ -134,6 +136,7 @@ def cohort_of(ids, problem):
     return Cohort(ids, sizes, jnp.ones(len(ids), bool), problem.clients, jnp.sum(sizes), len(ids))
 
 
+@pytest.mark.second
 def test_a_cohorts_steps_are_unbiased(x64):
     """Over all cohorts of two of four clients, both steps have the mean of the step with everyone."""
     problem = quadratics(dtype=np.float64, noise=1.0)
@@ -225,8 +228,8 @@ def test_a_cohort_without_weight_moves_no_model(weights):
     ("options", "order"),
     [
         ({}, "fresh"),
-        ({"batches": "cyclic", "local_steps": 2}, "cyclic"),
-        ({"epochs": 2, "batches": "cyclic"}, "epoch"),
+        second({"batches": "cyclic", "local_steps": 2}, "cyclic"),
+        second({"epochs": 2, "batches": "cyclic"}, "epoch"),
         ({"batch_size": 0}, None),
     ],
 )
@@ -287,6 +290,7 @@ def test_the_average_is_exact_in_double_precision(x64):
 # ---- the contract
 
 
+@pytest.mark.second
 def test_the_contract_holds():
     method = AFL(rate=0.1, mixture_rate=0.1, local_steps=2, batch_size=2)
     contract.is_the_same_however_executed(method)

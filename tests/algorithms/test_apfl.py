@@ -13,6 +13,7 @@ from idiolect.core.errors import ConfigError
 from idiolect.runtime.evaluate import Evaluator
 from tests.contract import ignores_padding, is_the_same_however_executed
 from tests.federations import classification, flat, quadratics, rows, run
+from tests.tiers import second
 
 SIZES = (3, 1, 6, 2, 4)
 OPTIONS = {"rate": 0.1, "local_steps": 3, "batch_size": 2, "batches": "cyclic"}
@@ -22,7 +23,7 @@ def personal(simulation, state):
     return rows(Evaluator(simulation).client_params(state, ("personal",))["personal"])
 
 
-@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize("adaptive", [False, second(True)])
 def test_the_global_model_is_fedavgs(adaptive):
     problem = quadratics(SIZES, noise=1.0)
     apfl = run(problem.simulation(APFL(adaptive=adaptive, **OPTIONS), cohort=3), 4)
@@ -46,7 +47,7 @@ def test_a_mixture_of_nothing_shared_is_local():
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
-@pytest.mark.parametrize("steps", [{"batch_size": 0}, {"batch_size": 4}, {"batch_size": 4, "epochs": 1}])
+@pytest.mark.parametrize("steps", [{"batch_size": 0}, second({"batch_size": 4}), {"batch_size": 4, "epochs": 1}])
 def test_a_round_descends_the_mixtures_loss_in_v_and_alpha(adaptive, steps):
     """Gradients of f_i(alpha v + (1 - alpha) w) by automatic differentiation; alpha moves in the first step only."""
     problem, key, rate = classification(l2=0.1), jax.random.key(3), 0.3
@@ -108,6 +109,7 @@ def test_the_message_is_fedavgs_whatever_the_private_state():
     np.testing.assert_array_equal(flat(sent), flat(other))
 
 
+@pytest.mark.second
 def test_neither_execution_nor_padding_changes_anything():
     is_the_same_however_executed(APFL(adaptive=True, **OPTIONS))
     ignores_padding(APFL(adaptive=True, **OPTIONS))

@@ -53,6 +53,7 @@ def divisions(state):
     return int(((np.asarray(grown.node) >= 0) & (np.asarray(grown.feature) == 5)).sum())
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("sizes", [second(SIZES), (220, 180, 150)])
 def test_regression_trees_with_missing_values_and_divided_clients_are_lightgbms(x64, sizes):
     """The intercepts are held small, so that the trees have to divide the clients; three: one against the rest."""
@@ -87,6 +88,7 @@ def test_logistic_trees_with_divided_clients_are_lightgbms(x64):
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
+@pytest.mark.second
 @pytest.mark.parametrize(("divided", "kinds"), [second(False, 6), second(False, 40), second(True, 6), (True, 40)])
 def test_regression_trees_with_native_categories_are_lightgbms(x64, kinds, divided):
     """A column of categories is divided by sets; rows of no category go right; clients may be divided as well."""
@@ -137,6 +139,7 @@ def test_a_new_client_and_a_client_that_was_away_divide_categories_alike(task):
             np.testing.assert_allclose(jax.vmap(tree.gather(made, i).forest)(x), expected[i], atol=1e-4)
 
 
+@pytest.mark.second
 def test_few_categories_and_more_than_bins_have_a_split_each(x64):
     """Up to four a split takes one from the rest anyway; those without a bin each cannot be divided by sets."""
     for kinds, bins in ((4, 64), (9, 8)):
@@ -183,7 +186,7 @@ def test_the_whole_method_is_scipys_intercepts_and_lightgbms_trees_in_turns(x64)
     np.testing.assert_allclose(got, scores + b[OWNER], atol=1e-4)
 
 
-@pytest.mark.parametrize("penalty", [40.0, 1e5])
+@pytest.mark.parametrize("penalty", [40.0, second(1e5)])
 def test_the_linear_part_is_ridge_regression_with_own_intercepts(x64, penalty):
     """Weights of z = [1, x], the constant without a penalty, and the clients' intercepts by one linear system."""
     parts = parts_of("regression")
@@ -233,6 +236,7 @@ def small():
     return parts, simulation, rounds_for(simulation, simulation.init(0), 2)
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("block", [second(1), 3])
 def test_neither_the_order_of_clients_nor_the_block_matters(small, block):
     parts, simulation, state = small
@@ -244,6 +248,7 @@ def test_neither_the_order_of_clients_nor_the_block_matters(small, block):
         np.testing.assert_allclose(a, b, atol=2e-4)
 
 
+@pytest.mark.second
 def test_without_trees_each_intercept_solves_its_equation(small):
     """sum_j (p_j - y_j) + mu b = 0."""
     parts, simulation, _ = small
@@ -270,6 +275,7 @@ def test_without_divisions_only_the_sum_of_the_messages_counts(small):
         np.testing.assert_allclose(np.asarray(a, float), np.asarray(b, float), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.second
 @pytest.mark.parametrize(("block", "train"), [(1, "cohort"), second(1, "all"), second(3, "cohort"), second(3, "all")])
 def test_messages_that_are_added_as_they_are_made_are_those_of_aggregate(monkeypatch, train, block):
     """A cohort whose size differs from round to round, so that some of its rows are padding."""

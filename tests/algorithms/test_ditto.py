@@ -12,6 +12,7 @@ from idiolect.core.errors import ConfigError
 from idiolect.runtime.evaluate import Evaluator
 from tests.contract import ignores_padding, is_the_same_however_executed
 from tests.federations import flat, quadratics, rows, run
+from tests.tiers import second
 
 SIZES = (3, 1, 6, 2, 4)
 OPTIONS = {"rate": 0.1, "local_steps": 3, "batch_size": 2, "batches": "cyclic"}
@@ -27,10 +28,10 @@ def test_the_global_model_is_fedavgs_to_the_last_bit():
 @pytest.mark.parametrize(
     ("steps", "own"),
     [
-        ({"local_steps": 3, "batch_size": 0}, {}),
+        second({"local_steps": 3, "batch_size": 0}, {}),
         ({"local_steps": 3, "batch_size": 2}, {}),
-        ({"epochs": 2, "batch_size": 2}, {}),
-        ({"local_steps": 2, "batch_size": 2}, {"personal_steps": 5}),
+        second({"epochs": 2, "batch_size": 2}, {}),
+        second({"local_steps": 2, "batch_size": 2}, {"personal_steps": 5}),
         ({"local_steps": 2, "batch_size": 2, "batches": "cyclic"}, {"personal_steps": 5}),
     ],
 )
@@ -132,6 +133,7 @@ def test_clients_that_wait_for_their_first_round_start_where_the_global_model_is
     np.testing.assert_allclose(rows(everyone[0].model), rows(everyone[1]), atol=1e-6)
 
 
+@pytest.mark.second
 def test_a_model_that_waits_does_not_depend_on_execution_or_padding():
     is_the_same_however_executed(Ditto(personal_start="received", **OPTIONS))
     ignores_padding(Ditto(personal_start="received", **OPTIONS))

@@ -15,6 +15,7 @@ from idiolect.models import build as build_model
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.study.spec.assemble import problem_of
 from tests.federations import client_of, flat, quadratics, run
+from tests.tiers import second
 
 SIZES = (4, 40, 9, 25, 60)
 L2, MU = 0.01, 3.0
@@ -83,7 +84,7 @@ def outputs(simulation, state):
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-@pytest.mark.parametrize(("settings", "rounds"), [({}, 12), ({**EXACT, "rate": 0.4}, 6000)])
+@pytest.mark.parametrize(("settings", "rounds"), [({}, 12), second({**EXACT, "rate": 0.4}, 6000)])
 def test_it_converges_to_the_regression_with_client_dummies(task, settings, rounds):
     given = problem(task)
     simulation = given.simulation(FedAvgIntercept(intercept_penalty=MU, **settings))

@@ -126,6 +126,7 @@ def test_no_leaf_of_the_head_is_sent_and_nothing_is_kept():
     np.testing.assert_array_equal(flat(view), flat(problem.params))
 
 
+@pytest.mark.second
 def test_execution_and_padding_change_nothing():
     """Quadratics in two leaves, of which `tail` is the head."""
     algorithm = FedBABU(head="tail", head_init="model", rate=0.1, local_steps=2, batch_size=2)

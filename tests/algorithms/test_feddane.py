@@ -10,6 +10,7 @@ from idiolect.algorithms.registry import build
 from idiolect.core.errors import ConfigError
 from tests import contract
 from tests.federations import quadratics, quadratics_of, run, start_with
+from tests.tiers import second
 
 
 def exact(problem, mu, **changes):
@@ -27,7 +28,7 @@ def dane(problem, w, mu, share, helpers=None, solvers=None):
 
 
 @pytest.mark.parametrize("weighting", ["size", "uniform"])
-@pytest.mark.parametrize("mu", [0.3, 2.0])
+@pytest.mark.parametrize("mu", [0.3, second(2.0)])
 def test_an_exact_update_is_danes(x64, mu, weighting):
     problem = quadratics(dtype=np.float64, noise=1.0)
     share = problem.sizes if weighting == "size" else np.ones(problem.clients)
@@ -129,6 +130,7 @@ def test_only_the_phases_work_is_done():
     assert "cond" in names
 
 
+@pytest.mark.second
 def test_the_contract_holds():
     method = FedDANE(rate=0.1, local_steps=2, batch_size=2)
     contract.is_the_same_however_executed(method)

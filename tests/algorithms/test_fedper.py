@@ -14,12 +14,13 @@ from idiolect.runtime.evaluate import Evaluator
 from tests import parted
 from tests.contract import is_the_same_however_executed
 from tests.federations import bits, flat, rows, run, start_with
+from tests.tiers import second
 
 OPTIONS = {"rate": 0.2, "local_steps": 2, "batch_size": 4}
 CLIENTS = len(parted.SIZES)
 
 
-@pytest.mark.parametrize("changes", [{}, {"server_optimizer": "adam", "server_rate": 0.1}])
+@pytest.mark.parametrize("changes", [{}, second({"server_optimizer": "adam", "server_rate": 0.1})])
 def test_with_an_empty_head_it_is_fedavg(changes):
     problem = parted.problem()
     fedper, fedavg = (
@@ -38,7 +39,7 @@ def test_with_nothing_but_a_head_it_is_local_training():
     assert np.abs(rows(fedper.private) - flat(problem.params)).max() > 0.1
 
 
-@pytest.mark.parametrize("weighting", ["size", "uniform"])
+@pytest.mark.parametrize("weighting", ["size", second("uniform")])
 def test_five_rounds_written_out(weighting):
     """Joint mini-batch SGD on both parts; the mean of the bodies; heads stay, and rest where nobody trains them."""
     problem = parted.problem()
@@ -91,6 +92,7 @@ def test_nothing_private_leaves_the_client(method, leaves):
     assert len(jax.tree.leaves(kept)) == 3 - len(leaves)
 
 
+@pytest.mark.second
 def test_execution_and_padding_change_nothing():
     """Quadratics in two leaves, of which `tail` is the head."""
     algorithm = FedPer(head="tail", rate=0.1, local_steps=2, batch_size=2)

@@ -10,10 +10,11 @@ from idiolect.algorithms.registry import build
 from idiolect.core.errors import ConfigError
 from tests import contract
 from tests.federations import classification, flat, quadratics, run, start_with
+from tests.tiers import second
 
 
 @pytest.mark.parametrize(
-    "options", [{"local_steps": 3}, {"epochs": 2, "weighting": "uniform", "server_optimizer": "adam"}]
+    "options", [{"local_steps": 3}, second({"epochs": 2, "weighting": "uniform", "server_optimizer": "adam"})]
 )
 def test_without_the_prox_term_it_is_fedavg(options):
     problem = classification()
@@ -84,6 +85,7 @@ def test_the_fixed_point_is_where_the_moreau_gradients_cancel(x64):
     assert np.linalg.norm(fixed - problem.optimum()) > 1e-2
 
 
+@pytest.mark.second
 def test_the_contract_holds():
     method = FedProx(rate=0.1, local_steps=3, batch_size=2)
     contract.is_the_same_however_executed(method)

@@ -18,6 +18,7 @@ from tests import parted
 from tests.contract import ignores_padding, is_the_same_however_executed, keeps_nothing
 from tests.federations import client_of, flat, rows, run, start_with
 from tests.parted import HEAD, SIZES, descend
+from tests.tiers import second
 
 CLIENTS = len(SIZES)
 OPTIONS = {"head": HEAD, "rate": 0.3, "recon_rate": 0.2, "recon_steps": 3, "local_steps": 2, "batch_size": 0}
@@ -51,9 +52,9 @@ def divided(problem, algorithm):
 @pytest.mark.parametrize(("support", "sizes"), [(0.5, (4, 0, 7, 2)), (0.01, (1, 0, 1, 1)), (1.0, (8, 0, 13, 3))])
 def test_support_and_query_are_disjoint_and_cover_the_samples(problem, support, sizes):
     offsets = problem.data.train.offsets
-    for index, (first, second) in enumerate(divided(problem, FedRecon(support=support))):
+    for index, (first, other) in enumerate(divided(problem, FedRecon(support=support))):
         assert len(first) == sizes[index]
-        assert sorted(first + second) == list(range(offsets[index], offsets[index + 1]))
+        assert sorted(first + other) == list(range(offsets[index], offsets[index + 1]))
 
 
 def test_the_division_is_the_clients_own_fixed_and_named_by_the_seed(problem):
@@ -88,7 +89,8 @@ def decayed(problem, params):
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"split": "none"}, {"weighting": "uniform", "server_optimizer": "sgd", "server_rate": 0.5}]
+    "changes",
+    [{}, {"split": "none"}, second({"weighting": "uniform", "server_optimizer": "sgd", "server_rate": 0.5})],
 )
 def test_two_rounds_are_algorithm_1(problem, changes):
     """Reconstruction from the same start each round, on support; body steps on query; weights |D_q|."""
@@ -160,6 +162,7 @@ def test_a_random_start_is_drawn_anew_by_each_client_in_each_round(problem):
     assert len(np.unique(heads[:, 0])) == 2 * CLIENTS
 
 
+@pytest.mark.second
 def test_execution_and_padding_change_nothing():
     """Quadratics in two leaves, of which `tail` is the head."""
     algorithm = FedRecon(head="tail", rate=0.1, recon_steps=2, local_steps=2, batch_size=2)

@@ -12,12 +12,13 @@ from tests import parted
 from tests.contract import is_the_same_however_executed
 from tests.federations import flat, rows, run, start_with
 from tests.parted import HEAD, SIZES, descend, own, slopes
+from tests.tiers import second
 
 CLIENTS = len(SIZES)
 FULL = {"head": HEAD, "rate": 0.3, "head_rate": 0.2, "batch_size": 0}
 
 
-@pytest.mark.parametrize("changes", [{}, {"head_rate": None}, {"weighting": "uniform"}])
+@pytest.mark.parametrize("changes", [{}, {"head_rate": None}, second({"weighting": "uniform"})])
 def test_five_rounds_are_algorithm_1(changes):
     """Head steps first; then body steps against the head they led to; who is not drawn keeps its head."""
     problem = parted.problem()
@@ -44,7 +45,7 @@ def test_five_rounds_are_algorithm_1(changes):
     np.testing.assert_allclose(rows(personal), [flat(tree.merged(h, body)) for h in heads], atol=1e-5)
 
 
-@pytest.mark.parametrize(("given", "decays"), [({}, (0.7, 0.7)), ({"head_momentum": 0.0}, (0.0, 0.7))])
+@pytest.mark.parametrize(("given", "decays"), [second({}, (0.7, 0.7)), ({"head_momentum": 0.0}, (0.0, 0.7))])
 def test_momentum_is_that_of_heavy_ball_steps_and_starts_anew_in_each_part(given, decays):
     problem = parted.problem()
     options = FULL | {"head_steps": 3, "body_steps": 3, "momentum": 0.7} | given
@@ -63,7 +64,7 @@ def test_momentum_is_that_of_heavy_ball_steps_and_starts_anew_in_each_part(given
     np.testing.assert_allclose(flat(state.shared.params), flat(parted.mean(bodies, SIZES)), atol=1e-5)
 
 
-@pytest.mark.parametrize("batch_size", [0, 4])
+@pytest.mark.parametrize("batch_size", [second(0), 4])
 @pytest.mark.parametrize("resting", ["body", "head"])
 def test_a_part_without_steps_rests(resting, batch_size):
     problem = parted.problem()
@@ -109,6 +110,7 @@ def test_no_leaf_of_the_head_leaves_the_client():
     assert [leaf.shape for leaf in jax.tree.leaves(kept)] == [(3, 4)]
 
 
+@pytest.mark.second
 def test_execution_and_padding_change_nothing():
     """Quadratics in two leaves, of which `tail` is the head."""
     algorithm = FedRep(head="tail", rate=0.1, head_steps=2, batch_size=2)

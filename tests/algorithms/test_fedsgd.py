@@ -11,6 +11,7 @@ from idiolect.algorithms.fedsgd import FedSGD
 from idiolect.core.errors import ConfigError
 from tests.contract import ignores_padding, is_the_same_however_executed, keeps_nothing
 from tests.federations import classification, flat, quadratics, run
+from tests.tiers import second
 
 
 def pooled_slope(problem, weighting):
@@ -29,7 +30,7 @@ def pooled_slope(problem, weighting):
 
 @pytest.mark.parametrize(
     ("weighting", "which", "solver"),
-    [("size", "sgd", optax.sgd(0.3)), ("uniform", "momentum", optax.sgd(0.3, momentum=0.9))],
+    [second("size", "sgd", optax.sgd(0.3)), ("uniform", "momentum", optax.sgd(0.3, momentum=0.9))],
 )
 def test_with_all_clients_it_is_gradient_descent_on_the_pooled_objective(weighting, which, solver):
     """The optimiser of the server is that of one machine with all the data, its state kept between the rounds."""
@@ -69,6 +70,7 @@ def test_mini_batch_sgd_is_gradient_descent_in_expectation():
         np.testing.assert_array_less(np.abs(sent.mean(axis=0) - exact), 5 * error + 1e-5)
 
 
+@pytest.mark.second
 def test_neither_execution_nor_padding_changes_anything_and_nothing_is_kept():
     algorithm = FedSGD(rate=0.3, batch_size=2)
     is_the_same_however_executed(algorithm)

@@ -28,8 +28,10 @@ from tests.algorithms.fedu_quadratics import (
     spread,
 )
 from tests.federations import DIM, classification, flat, quadratics, rows, run
+from tests.tiers import second
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("graph", [PATH, STAR], ids=["path", "star"])
 def test_it_converges_to_the_regularised_optimum_as_the_step_shrinks(graph, x64):
     """(A + eta L)^-1 A c: the algorithm descends sum F_k + (eta / 2) W'LW, not the eta W'LW of eq. (1)."""
@@ -58,7 +60,7 @@ def test_on_a_star_its_problem_is_pfedme_s_with_lambda_eta():
 @pytest.mark.parametrize(
     ("graph", "options", "changes"),
     [
-        (PATH, {"cohort": 2}, {}),
+        second(PATH, {"cohort": 2}, {}),
         (MIXED, {"cohort": 3}, {}),
         (PATH, {"cohort": 2.5, "sampling": "binomial"}, {}),
         (PATH, {"cohort": 3}, {"mixing": "published"}),

@@ -68,6 +68,7 @@ def test_with_all_clients_the_box_is_the_text_s_step():
     np.testing.assert_allclose(a, b, atol=1e-6)
 
 
+@pytest.mark.second
 def test_a_cohort_mixes_with_its_share_of_the_full_step(x64):
     """On the complete graph, over all cohorts of S that a client is in: (S - 1) / (N - 1) of the full step."""
     problem, count = quadratics(dtype=np.float64), 3

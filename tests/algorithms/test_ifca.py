@@ -56,8 +56,8 @@ def chosen(simulation, state):
     ("weighting", "settings"),
     [
         ("size", {"start": "random"}),
-        ("uniform", {"start": "random", "most_groups": 1}),
-        ("size", {}),
+        second("uniform", {"start": "random", "most_groups": 1}),
+        second("size", {}),
         second("uniform", {"start": "random"}),
         second("size", {"start": "random", "most_groups": 1}),
         second("uniform", {}),
@@ -74,6 +74,7 @@ def test_one_group_is_fedavg(settings, weighting):
     np.testing.assert_allclose(rows(state.shared.params)[0], flat(expected), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.second
 def test_groups_that_nobody_leaves_are_separate_fedavgs():
     """From models near each group's own, the choice never changes."""
     signs = np.array([1, -1, -1, 1, -1])
@@ -108,8 +109,8 @@ OPPOSITE = [1, -1] * 6
 UNEQUAL = [1, 1, -1, 1, 1, 1, -1, 1, 1, 1, 1, -1]
 
 
-@pytest.mark.parametrize("signs", [OPPOSITE, UNEQUAL])
-@pytest.mark.parametrize("intercept", [0.0, 5.0])
+@pytest.mark.parametrize("signs", [OPPOSITE, second(UNEQUAL)])
+@pytest.mark.parametrize("intercept", [0.0, second(5.0)])
 def test_two_opposite_groups_are_recovered(signs, intercept):
     """theta_0 becomes (W, b), theta_1 (-W, b), in the units of the data; group 0 is that of the first client."""
     data = regressions(signs, intercept)
@@ -159,6 +160,7 @@ def test_the_order_of_clients_only_renames_the_groups():
     np.testing.assert_allclose(mixed, plain, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("settings", [second({}), {"start": "random", "most_groups": 1, "groups": 1.0}])
 def test_execution_and_padding_change_nothing(settings):
     method = IFCA(**{"rate": 0.1, "local_steps": 3, "batch_size": 4, "groups": 3.0} | settings)
@@ -187,7 +189,7 @@ def test_a_group_is_the_mean_of_those_that_chose_it_and_an_empty_one_stays(weigh
     np.testing.assert_allclose(after.params["w"], [first, [3.0, 4.0], [0.0, 1.0]], rtol=1e-6)
 
 
-@pytest.mark.parametrize("groups", [2.0, 3.0])
+@pytest.mark.parametrize("groups", [2.0, second(3.0)])
 def test_the_objective_never_rises(groups):
     """Exact steps of at most 1 / L within groups, then each client's least loss: Lloyd's argument."""
     problem = quadratics((3, 1, 6, 2, 4, 5, 2), noise=0.5)
@@ -229,6 +231,7 @@ def test_the_choice_is_the_least_loss_on_all_training_samples():
             assert int(jax.jit(method.choice)(stack, problem.client(index))) == losses.argmin()
 
 
+@pytest.mark.second
 def test_numbers_of_groups_are_a_batch_axis_of_one_program():
     """Each run in the batch is that of its own program, the first cohort's division included."""
     data = regressions(UNEQUAL, own=1.0)

@@ -125,6 +125,7 @@ def test_anything_but_full_participation_is_refused(cohort, sampling):
         quadratics().simulation(L2GD(), cohort=cohort, sampling=sampling, rounds=4)
 
 
+@pytest.mark.second
 def test_a_binomial_cohort_of_all_clients_is_all_clients():
     problem, algorithm = quadratics(), L2GD(rate=0.5)
     binomial = run(problem.simulation(algorithm, cohort=N, sampling="binomial", rounds=5), 5)
@@ -132,6 +133,7 @@ def test_a_binomial_cohort_of_all_clients_is_all_clients():
     close((binomial.shared, binomial.private), (fixed.shared, fixed.private))
 
 
+@pytest.mark.second
 def test_the_block_size_changes_nothing():
     problem, algorithm = quadratics(noise=1.0), L2GD(rate=0.6, probability=0.5, batch_size=2)
     whole, *blocks = (run(problem.simulation(algorithm, block=block), 6) for block in (4, 1, 3))

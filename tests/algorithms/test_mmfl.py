@@ -49,6 +49,7 @@ def by_hand(given, params, index, rate, update, steps=3):
     return params
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("update", [second("sequential"), "simultaneous"])
 def test_one_rate_is_federated_averaging_of_the_split_model(update):
     given = problem(**FLAT)
@@ -68,6 +69,7 @@ def test_one_modality_without_a_split_is_fedavg():
     close(ours.shared.params["acc"], theirs.shared.params)
 
 
+@pytest.mark.second
 def test_sequential_and_simultaneous_steps_differ_by_the_square_of_the_rate(x64):
     given = problem(dtype=np.float64, **FLAT | {"modalities": ["acc"]})
     start, rates = branches(given.params)["acc"], np.geomspace(1e-4, 1e-2, 5)
@@ -82,7 +84,7 @@ def test_sequential_and_simultaneous_steps_differ_by_the_square_of_the_rate(x64)
     assert abs(slope - 2) < 0.1
 
 
-@pytest.mark.parametrize("select_on", ["same", "held-out"])
+@pytest.mark.parametrize("select_on", ["same", second("held-out")])
 def test_the_chosen_rate_is_the_argmin_by_brute_force(select_on):
     given = problem(l2=0.1, **FLAT | {"modalities": ["acc"]})
     start, rates = branches(given.params)["acc"], (3e-3, 0.4, 0.8, 1.6, 3.2, 1e30)
@@ -133,6 +135,7 @@ def test_the_client_trains_with_the_rate_that_it_chose():
     assert int(sent.samples) == SIZES[0]
 
 
+@pytest.mark.second
 def test_how_it_is_executed_changes_nothing():
     contract.is_the_same_however_executed(
         MmFL(rates=(0.1, 0.01), decoder="tail", local_steps=2, batch_size=2), rounds=2

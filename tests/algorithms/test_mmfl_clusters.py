@@ -67,6 +67,7 @@ def test_what_an_absent_modality_holds_changes_no_bit():
     assert bits_of(ends[0]["text"]) != bits_of(ends[1]["text"])
 
 
+@pytest.mark.second
 def test_a_client_without_a_modality_sends_nothing_of_it_that_counts():
     given = problem(data_of(HELD), l2=0.1, **FLAT)  # with an L2 term even nothing has a gradient
     method, clients = mmfl(rates=(0.5, 0.05)), len(SIZES)
@@ -143,6 +144,7 @@ def test_diagnostics_are_the_shares_of_the_clients_that_took_each_rate():
     assert not alone.diagnostics(alone.init(start_with(given.params), KEY))
 
 
+@pytest.mark.second
 def test_exact_gradients_are_those_over_the_clients_samples_of_the_modality():
     """batch_size = 0, one step: the mean over what the client has of the modality, whatever else it holds."""
     given = problem(data_of(HELD), **FLAT)

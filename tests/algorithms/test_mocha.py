@@ -28,9 +28,10 @@ from tests.algorithms.mocha_tasks import (
     weights,
 )
 from tests.federations import federation, rows, run, split_of
+from tests.tiers import second
 
 
-@pytest.mark.parametrize(("task", "relation"), [("regression", "mean"), ("classification", "any")])
+@pytest.mark.parametrize(("task", "relation"), [("regression", "mean"), second("classification", "any")])
 def test_the_squared_loss_ends_at_the_multi_task_ridge_solution(x64, task, relation):
     problem, _, simulation, precision = simulated("squared", task, relation)
     best = problem.ridge(precision)
@@ -97,6 +98,7 @@ def test_every_round_the_gap_is_the_true_one_of_its_start_and_the_dual_rises(x64
     assert (np.diff(duals) > 0).all()
 
 
+@pytest.mark.second
 def test_a_cohort_of_some_clients_ends_at_the_same_optimum(x64):
     """Clients that are not sampled have theta = 1; the gap is then unknown, the dual objective is known and rises."""
     problem, algorithm = tasks("regression"), Mocha(loss="squared", **SETTINGS)
@@ -154,6 +156,7 @@ def test_without_coupling_each_client_is_on_its_own(x64):
     assert float(state.shared.relation.safety) == pytest.approx(1.0)
 
 
+@pytest.mark.second
 def test_the_order_of_the_clients_does_not_matter(x64):
     order = [2, 0, 3, 1]
     algorithm = Mocha(loss="logistic", passes=1000, coupling=2.0)  # local optima, whatever the samples' order

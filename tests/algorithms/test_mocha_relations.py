@@ -70,6 +70,7 @@ def test_the_learned_relation_is_the_closed_form_and_the_alternation_descends(x6
     assert gap == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.second
 def test_relations_that_are_in_the_data_are_learned(x64):
     """Clients 0 and 1 have the same truth, client 2 the opposite one: Omega says so."""
     rng = np.random.default_rng(0)

@@ -83,6 +83,7 @@ def test_the_server_keeps_one_model_however_many_clients_there_are():
     assert sum(leaf.size for leaf in jax.tree.leaves(shared)) == flat(problem.params).size + 1
 
 
+@pytest.mark.second
 def test_neither_execution_nor_padding_changes_anything():
     algorithm = OneShot(**OPTIONS, weighting="size")
     is_the_same_however_executed(algorithm)

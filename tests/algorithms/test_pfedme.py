@@ -10,6 +10,7 @@ from idiolect.algorithms.pfedme import PFedMe
 from idiolect.core.errors import ConfigError
 from idiolect.runtime.evaluate import Evaluator
 from tests.federations import flat, quadratics, rows, run
+from tests.tiers import second
 
 LAMBDA = 2.0
 # In single precision ||grad h|| cannot fall much below 1e-6; h is (lambda + mu)-strongly convex.
@@ -148,7 +149,7 @@ def algorithm_1(problem, algorithm, round, *, hidden=0.0, warm=True):
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"hidden_l2": 0.5}, {"warm_start": False}, {"weighting": "size", "server_step": 2.0}]
+    "changes", [{}, second({"hidden_l2": 0.5}), {"warm_start": False}, {"weighting": "size", "server_step": 2.0}]
 )
 def test_a_round_is_algorithm_1_written_out(changes):
     """K steps on each of R mini-batches; each deviation of the published code changes what its name says."""

@@ -23,6 +23,7 @@ from tests import parted
 from tests.contract import ignores_padding, is_the_same_however_executed
 from tests.federations import client_of, federation, flat, rows, run, split_of, start_with
 from tests.parted import HEAD, SIZES, descend, own, slopes
+from tests.tiers import second
 
 TOTAL, CLIENTS, SAMPLED = sum(SIZES), len(SIZES), 2
 ALPHA = np.asarray(SIZES) / TOTAL
@@ -107,7 +108,7 @@ def test_with_all_clients_it_is_one_centralised_gradient_step():
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"head_step": "eq5", "cache": False}, {"server_optimizer": "adam", "rate": 0.05}]
+    "changes", [{}, {"head_step": "eq5", "cache": False}, second({"server_optimizer": "adam", "rate": 0.05})]
 )
 def test_five_rounds_are_algorithm_1(changes):
     """Line by line, clients drawn independently, so that rounds differ in size; who is not drawn keeps its head."""
@@ -227,7 +228,7 @@ def test_no_leaf_of_the_head_leaves_the_client():
     assert [leaf.shape for leaf in jax.tree.leaves(shared)] == [(4, 3), (4,)]
 
 
-@pytest.mark.parametrize("changes", [{"head": "none"}, {"head": "all"}])
+@pytest.mark.parametrize("changes", [{"head": "none"}, second({"head": "all"})])
 def test_either_part_may_be_empty(changes):
     """Without a head it is full-batch SGD on one model; without a body, each client descends alone."""
     problem = parted.problem()

@@ -46,6 +46,7 @@ def test_epsilon_does_not_move_the_fixed_point():
     np.testing.assert_allclose(flat(run(problem.simulation(algorithm), 80).shared.params), fixed, atol=1e-5)
 
 
+@pytest.mark.second
 def test_neither_execution_nor_padding_changes_anything_and_nothing_is_kept():
     is_the_same_however_executed(Reptile(**OPTIONS))
     ignores_padding(Reptile(**OPTIONS))

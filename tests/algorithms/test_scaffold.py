@@ -13,6 +13,7 @@ from idiolect.core.random import stream
 from idiolect.models.registry import build as build_model
 from tests import contract
 from tests.federations import quadratics, rows, run
+from tests.tiers import second
 
 RATE, STEPS = 0.15, 6
 
@@ -38,11 +39,11 @@ def test_fedavg_stops_at_its_biased_fixed_point(x64, weighting):
 @pytest.mark.parametrize(
     ("options", "cohort", "rounds"),
     [
-        ({"option": "I"}, None, 200),
-        ({"option": "II", "epochs": 4}, None, 200),
+        second({"option": "I"}, None, 200),
+        second({"option": "II", "epochs": 4}, None, 200),
         ({"option": "I"}, 2, 800),
-        ({"option": "II"}, 2, 800),
-        ({"option": "II", "weighting": "size", "server_rate": 0.5}, 2, 1600),
+        second({"option": "II"}, 2, 800),
+        second({"option": "II", "weighting": "size", "server_rate": 0.5}, 2, 1600),
     ],
 )
 def test_it_reaches_the_optimum_of_different_clients(x64, options, cohort, rounds):
@@ -57,6 +58,7 @@ def test_it_reaches_the_optimum_of_different_clients(x64, options, cohort, round
     np.testing.assert_allclose(contract.vector(state.shared.control), 0, atol=1e-9)
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("option", ["I", "II"])
 def test_one_step_with_all_clients_is_gradient_descent(x64, option):
     """The corrections cancel in the mean: x <- x - eta_g eta_l grad f(x)."""
@@ -69,7 +71,7 @@ def test_one_step_with_all_clients_is_gradient_descent(x64, option):
     np.testing.assert_allclose(contract.vector(state.shared.params), x, atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("weighting", ["uniform", "size"])
+@pytest.mark.parametrize("weighting", ["uniform", second("size")])
 def test_the_servers_variate_is_the_mean_of_the_clients(x64, weighting):
     """c = mean_i c_i after every round, weighted where the objective is, whoever came and however many."""
     problem = quadratics(dtype=np.float64, noise=1.0)
@@ -89,7 +91,7 @@ def test_the_servers_variate_is_the_mean_of_the_clients(x64, weighting):
     [
         {"option": "I", "local_steps": 3},
         {"option": "II", "local_steps": 3, "server_rate": 0.7},
-        {"option": "II", "epochs": 2},
+        second({"option": "II", "epochs": 2}),
     ],
 )
 def test_two_rounds_are_algorithm_1_written_out(x64, options):

@@ -11,6 +11,7 @@ import idiolect
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.data import from_arrays
 from tests.modalities import FLAT, MODEL, data_of
+from tests.tiers import second
 
 METHODS = [{"name": "local", "local_steps": 1}, {"name": "fedavg", "local_steps": 1}]
 SMALL = {"rounds": 2, "eval_every": 1, "quiet": True}
@@ -34,8 +35,9 @@ def open_files(folder: Path) -> list[str]:
     return [file for file in held if file.startswith(str(folder))]
 
 
+@pytest.mark.second
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are listed on Linux only")
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("kept", [True, second(False)])
 def test_no_file_stays_open(data, tmp_path, monkeypatch, kept):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     out = tmp_path / "out" if kept else None
@@ -75,6 +77,7 @@ class Own(idiolect.Local):
     name: ClassVar[str] = "mine"
 
 
+@pytest.mark.second
 def test_methods_are_compared_as_classes_and_as_they_are_made(data, tmp_path):
     graph = idiolect.graphs.complete(3)
     given = [Own, Own(rate=0.3, local_steps=1), idiolect.FedAvg, idiolect.FedU(graph=graph, local_steps=1)]

@@ -79,6 +79,7 @@ def equal(mine, its):
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
+@pytest.mark.second
 def test_without_rounds_it_is_the_run_that_chooses_them():
     """Rounds, rates and every client's model are those of `idiolect.run(..., rounds="auto")` on the same rows."""
     mine = PersonalizedClassifier(random_state=3).fit(X, Y, groups=GROUPS)
@@ -93,6 +94,7 @@ def test_without_rounds_it_is_the_run_that_chooses_them():
     np.testing.assert_array_equal(again.predict_proba(X, groups=GROUPS), mine.predict_proba(X, groups=GROUPS))
 
 
+@pytest.mark.second
 def test_fedavg_converges_without_settings_where_fifty_rounds_do_not():
     """The log-loss of a logistic regression on all rows, with correlated features and a steep rule."""
     rng = np.random.default_rng(0)

@@ -89,6 +89,7 @@ def test_another_checkout_is_run_in_its_own_folder(tmp_path: Path) -> None:
     child.close()
 
 
+@pytest.mark.second
 def test_the_commit_before_is_timed_beside_ours_under_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[tuple[str, Path | None]] = []
 

@@ -13,6 +13,7 @@ def test_the_first_round_is_before_the_end(tmp_path):
     assert 0 < first < end
 
 
+@pytest.mark.second
 def test_a_command_that_fails_is_shown(tmp_path):
     with pytest.raises(SystemExit, match="error: unknown data set 'nothing'"):
         seconds_to_the_first_round(["compare", "--data", "nothing"], ROOT, tmp_path)

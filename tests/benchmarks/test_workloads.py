@@ -11,6 +11,7 @@ from benchmarks.peers import OWN, make
 from benchmarks.samples import Given
 from benchmarks.workloads import named, smaller
 from tests.benchmarks.loops import by_hand
+from tests.tiers import second
 
 ROUNDS = 2
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="the extra `bench` is not installed")
@@ -27,7 +28,7 @@ def moved(given: Given, result: list[np.ndarray]) -> float:
     return distance(result, [np.broadcast_to(w, r.shape) for w, r in zip(given.weights, result, strict=True)])
 
 
-@pytest.mark.parametrize("name", ["W1", "W1s", "W3"])
+@pytest.mark.parametrize("name", ["W1", second("W1s"), "W3"])
 def test_idiolect_makes_what_a_loop_by_hand_makes(name: str) -> None:
     work = smaller(named(name))
     given = beginning(work, ROUNDS, rows=True)

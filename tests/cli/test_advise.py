@@ -75,6 +75,7 @@ def test_a_model_must_be_named_before_it_is_changed(table: Path, monkeypatch: py
 SMALL = ("--splits", "2", "--rounds", "1", "--methods", "fedavg")
 
 
+@pytest.mark.second
 def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
     table: Path, monkeypatch: pytest.MonkeyPatch, commandline: Call
 ) -> None:

@@ -253,6 +253,7 @@ def test_an_output_folder_that_cannot_be(idiolect, tmp_path, monkeypatch):
     assert "error: cannot write to 'file/out': Not a directory" in err
 
 
+@pytest.mark.second
 def test_a_disk_that_fills_up_is_one_line_and_resume_goes_on(idiolect, tmp_path, monkeypatch, folder):
     from idiolect.core import files
 

@@ -37,6 +37,7 @@ def test_forked_workers_give_the_results_of_new_processes(tmp_path):
     assert (forked / "clients.csv").read_bytes() == (new / "clients.csv").read_bytes()
 
 
+@pytest.mark.second
 @forks
 def test_a_killed_command_leaves_no_process(tmp_path):
     long = ["--methods", "fedavg,local", "--rounds", "1000000", "--out", str(tmp_path / "run")]

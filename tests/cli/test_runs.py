@@ -128,6 +128,7 @@ def test_one_that_was_stopped_says_how_to_go_on(commandline, tmp_path, monkeypat
     assert out.endswith(f"no process works on it; resume with: idiolect resume {tmp_path / 'run'}\n")
 
 
+@pytest.mark.second
 def test_the_page_of_a_run_that_has_ended_ends_when_nobody_reads(ended):
     command = [sys.executable, "-m", "idiolect", "watch", str(ended), "--page", "--linger", "1"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

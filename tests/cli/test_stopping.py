@@ -72,6 +72,7 @@ def test_ctrl_c_leaves_a_run_and_says_the_command_that_goes_on(tmp_path, name):
     assert not (out / "progress.json").exists()
 
 
+@pytest.mark.second
 def test_ctrl_c_leaves_the_finished_methods_of_an_advice(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(

@@ -17,6 +17,7 @@ from idiolect.models.dense import MLP, MultinomialLogistic
 from idiolect.models.parts import separate
 from tests.federations import Tanh, classification, client_of, federation, flat, split_of
 from tests.modalities import FLAT, close, problem, without
+from tests.tiers import second
 
 KEY = jax.random.key(0)
 
@@ -179,7 +180,7 @@ def test_what_depends_on_the_body_alone_is_not_kept_for_each_sample():
     assert [leaf.size for leaf in staged.features(body, x[0])] == [1, 1]  # JAX decides between () and (1,)
 
 
-@pytest.mark.parametrize("name", ["mlp", "jit", "loop"])
+@pytest.mark.parametrize("name", ["mlp", second("jit"), second("loop")])
 def test_it_works_inside_maps_and_loops_over_traced_bodies(name):
     """As the runtime uses it: clients mapped one by one or together, and a loop of gradient steps on the head."""
     head = MODELS[name][2][0] if name != "jit" else "third"

@@ -42,6 +42,7 @@ def simulation(data: FederatedData, name: str, **options: object) -> Simulation:
     return Simulation(data, objective, eqx.filter(model, eqx.is_inexact_array), build(settings), **options)
 
 
+@pytest.mark.second
 @pytest.mark.parametrize(
     ("name", "sampling", "cohort"),
     [
@@ -71,7 +72,7 @@ def test_nothing_but_sizes_lies_on_the_device(made):
     assert held == 12 * 4 + 4 + 8  # sizes, their sum, a key
 
 
-@pytest.mark.parametrize("private", ["memory", "file"])
+@pytest.mark.parametrize("private", ["memory", second("file")])
 def test_some_clients_are_evaluated_as_among_all(made, tmp_path, private):
     sim = simulation(made, "fedper", cohort=5, rounds=2)
     state = sim.advance(sim.init(0, rows=None if private == "memory" else tmp_path / "rows"), 2)
@@ -144,6 +145,7 @@ def test_capacities_hold_a_quarter_a_half_three_quarters_and_all(sizes, expected
     assert capacities(np.array(sizes)) == expected
 
 
+@pytest.mark.second
 def test_training_and_scores_do_not_depend_on_the_tile(monkeypatch):
     problem = classification((5, 30, 17))
     found = []

@@ -181,6 +181,7 @@ def test_what_a_package_brings_is_used_by_name_in_a_comparison_and_at_sites(tmp_
     assert 0 <= real["misses"] <= 1
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("first", [second("algorithms.base"), second("data"), "api", second("metrics.registry")])
 def test_the_package_may_import_idiolect_whichever_part_was_imported_first(first, tmp_path, environment):
     code = f"import idiolect.{first}; from idiolect.data import load; print(load({{'name': 'clouds'}}).num_clients)"

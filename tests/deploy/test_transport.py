@@ -134,6 +134,7 @@ def test_sites_that_number_their_own_classes(tmp_path):
     check(tmp_path, data, experiment_of(["fedper"], model={"name": "mlp", "hidden": [3]}, rounds=2))
 
 
+@pytest.mark.second
 def test_a_regression_in_the_users_units_with_a_metric_that_no_sums_give(tmp_path):
     rng = np.random.default_rng(1)
     parts = {f"site-{i}": ((x := rng.normal(size=(20, 3)).astype("f4")), 50 + 9 * x[:, 0]) for i in (1, 2, 3)}

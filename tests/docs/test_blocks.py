@@ -133,7 +133,19 @@ def python(page: Path) -> list[Block]:
     return [block for block in blocks(page) if block.language == "python" and not block.why]
 
 
-LONG = ("add-a-method.md", "agents.md", "data.md", "estimators.md", "index.md", "models.md", "new-clients.md")
+LONG = (
+    "add-a-method.md",
+    "agents.md",
+    "coming-from.md",
+    "data.md",
+    "each-hospital.md",
+    "estimators.md",
+    "graphs.md",
+    "index.md",
+    "models.md",
+    "new-clients.md",
+    "tables.md",
+)
 """Pages whose blocks train for long, and which other tests of what they show repeat in part."""
 WITH_PYTHON = [
     second(page) if page.name in LONG else page for page in PAGES if python(page) and page.name != "tutorial.md"

@@ -173,6 +173,7 @@ def network(nnx):
     return Network
 
 
+@pytest.mark.second
 def test_a_flax_network_computes_what_flax_computes(nnx, network):
     """Outputs and gradients on a batch, with normalisation inside each sample."""
     flax = network(nnx.Rngs(0))

@@ -52,9 +52,9 @@ def by_product(x, kernel):
     ("axes", "x_lead", "kernel_lead"),
     [
         ([], (), ()),
-        ([(0, None)], (5,), ()),  # samples
+        second([(0, None)], (5,), ()),  # samples
         ([(0, 0), (0, None)], (2, 5), (2,)),  # clients with kernels of their own, and their samples
-        ([(0, None), (0, None)], (2, 5), ()),
+        second([(0, None), (0, None)], (2, 5), ()),
         ([(None, 0)], (), (3,)),  # kernels on one image
         ([(0, None), (0, 0), (None, 0), (0, None)], (2, 3, 5), (3, 2)),
     ],
@@ -190,10 +190,10 @@ def test_accelerators_get_the_convolution_of_lax(monkeypatch):
     ("image", "kernel"),
     [
         ((13, 12, 2), (5, 5, 2, 9)),
-        ((12, 12, 9), (5, 5, 9, 8)),
+        second((12, 12, 9), (5, 5, 9, 8)),
         ((8, 8, 9), (3, 3, 9, 5)),
         ((6, 6, 3), (1, 1, 3, 9)),
-        ((12, 13, 8), (9, 9, 8, 8)),  # too wide for tiles
+        second((12, 13, 8), (9, 9, 8, 8)),  # too wide for tiles
     ],
 )
 @pytest.mark.parametrize("method", METHODS)
@@ -258,11 +258,11 @@ def test_output_size_is_what_convolve_makes(side, kernel, stride, padding):
     ("shape", "size", "stride", "padding"),
     [
         ((4, 6, 3), 2, 2, "VALID"),
-        ((5, 7, 2), 2, 2, "VALID"),
-        ((1, 4, 1), 2, 2, "VALID"),
+        second((5, 7, 2), 2, 2, "VALID"),
+        second((1, 4, 1), 2, 2, "VALID"),
         ((8, 9, 2), 3, 2, "SAME"),
         ((7, 8, 2), 3, 2, "VALID"),
-        ((5, 5, 1), 3, 1, "SAME"),
+        second((5, 5, 1), 3, 1, "SAME"),
     ],
 )
 def test_max_pool_is_reduce_window_forward_and_backward(shape, size, stride, padding):
@@ -324,7 +324,7 @@ def test_equal_maxima_share_the_gradient_equally(size, stride):
     np.testing.assert_allclose(np.sum(along[..., 0] * dy), np.sum(slope * expected), rtol=1e-4)
 
 
-@pytest.mark.parametrize(("size", "stride"), [(2, 2), (3, 2)])
+@pytest.mark.parametrize(("size", "stride"), [(2, 2), second(3, 2)])
 def test_pooling_has_second_derivatives(size, stride):
     (x,) = draws_conv((6, 6, 2))
 

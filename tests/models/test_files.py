@@ -183,6 +183,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.second
 @settings(
     max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -271,6 +272,7 @@ def test_other_tools_read_named_tensors_and_metadata(tmp_path):
     assert (json.loads(metadata["format"]), json.loads(metadata["version"])) == ("idiolect-model", 1)
 
 
+@pytest.mark.second
 def test_the_same_model_gives_the_same_bytes(tmp_path):
     script = (
         "import jax, sys; from idiolect.models import build, save_model\n"

@@ -27,6 +27,7 @@ from idiolect.models.multimodal import (
     multimodal,
 )
 from tests.modalities import LAYOUT, MODEL, close, samples, without
+from tests.tiers import second
 
 KEY = jax.random.key(0)
 
@@ -177,7 +178,7 @@ def spoilt(x, name):
     return jnp.asarray(x)
 
 
-@pytest.mark.parametrize("fusion", ["late", "concat", "attention"])
+@pytest.mark.parametrize("fusion", [second("late"), "concat", second("attention")])
 def test_it_fits_the_data(fusion):
     check_model(made_multimodal(fusion=fusion), (LAYOUT.width,), 3)
 
@@ -204,7 +205,7 @@ def test_a_tree_of_some_branches_is_the_model_of_these():
         jax.tree.map(lambda _: None, model)(X[0])
 
 
-@pytest.mark.parametrize("fusion", ["late", "concat", "attention"])
+@pytest.mark.parametrize("fusion", ["late", second("concat"), "attention"])
 def test_an_absent_modality_changes_no_output_and_gets_no_gradient(fusion):
     model = made_multimodal(fusion=fusion)
     params, static = eqx.partition(model, eqx.is_inexact_array)

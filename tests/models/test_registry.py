@@ -25,6 +25,7 @@ from idiolect.models.registry import (
     loss_for,
     loss_of,
 )
+from tests.tiers import second
 
 KEY = jax.random.key(0)
 SMALL_CNN = {"name": "cnn", "channels": [2, 3], "kernel": 3, "dense": 4}
@@ -108,7 +109,7 @@ def test_a_key_makes_one_model_and_the_default_is_pytorchs():
     assert jnp.abs(a.layers[0].weight).max() <= 1 / 3 < 1.02 * jnp.abs(a.layers[0].weight).max()
 
 
-@pytest.mark.parametrize("name", ["mlp", "cnn"])
+@pytest.mark.parametrize("name", ["mlp", second("cnn")])
 def test_the_last_layer_alone_can_start_otherwise(name):
     features = (28, 28) if name == "cnn" else (9,)
     plain = build(name, features, 3, "classification", KEY)

@@ -32,6 +32,7 @@ from idiolect.report.style import (
     write,
 )
 from idiolect.report.view.from_store import part_of
+from tests.tiers import second
 
 
 def size(path):
@@ -110,7 +111,9 @@ def test_global_state_is_left_alone(toy, cell, tmp_path):
     assert dict.__getitem__(rcParams, "backend") == backend
 
 
-@pytest.mark.parametrize(("form", "font"), [("pdf", "sans"), ("pdf", "serif"), ("svg", "sans"), ("png", "serif")])
+@pytest.mark.parametrize(
+    ("form", "font"), [("pdf", "sans"), second("pdf", "serif"), ("svg", "sans"), second("png", "serif")]
+)
 def test_a_papers_figure_is_as_wide_as_its_column_and_the_same_again(toy, cell, tmp_path, form, font):
     style = paper(3.25, font)
     for name in ("a", "b"):

@@ -55,8 +55,8 @@ def simulation(data: FederatedData, method: str = "fedavg", **options: object) -
 
 
 @pytest.mark.parametrize("method", [second("fedavg"), "ditto"])
-@pytest.mark.parametrize("sampling", ["fixed", "binomial"])
-@pytest.mark.parametrize("window", [1, 2**27])
+@pytest.mark.parametrize("sampling", [second("fixed"), "binomial"])
+@pytest.mark.parametrize("window", [1, second(2**27)])
 def test_rounds_have_the_bits_of_samples_in_memory(folder, tmp_path, monkeypatch, method, sampling, window):
     monkeypatch.setattr(ahead, "WINDOW", window)
     mapped = load_data(folder)
@@ -139,6 +139,7 @@ def held() -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
 
 
+@pytest.mark.second
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads what Linux says of memory")
 def test_the_samples_are_not_copied(tmp_path):
     """64 MB of rows: training and scoring hold less than a quarter of that more than before."""

@@ -62,6 +62,7 @@ def test_other_floats_another_seed_and_the_same_again_compile_nothing(compilatio
     assert other.scores("personal").loss.tolist() != first.scores("personal").loss.tolist()
 
 
+@pytest.mark.second
 def test_a_number_that_is_switched_off_or_whole_is_another_program(compilations):
     data = data_of(6)
     run(PFEDME, data=data)

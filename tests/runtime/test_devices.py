@@ -70,6 +70,7 @@ def test_eight_devices_are_one(tmp_path, methods):
     assert_same(found, expected, methods)
 
 
+@pytest.mark.second
 @pytest.mark.parametrize(("sampling", "each"), [("fixed", 4), second("binomial", 2)])
 def test_devices_that_compute_a_client_together_are_one(tmp_path, sampling, each):
     """Two clients on eight devices: four for each; 3.5 expected clients: two for each."""
@@ -175,7 +176,7 @@ def test_cores_are_devices_that_read_one_copy_and_no_more_of_them_than_help():
 
 
 @pytest.mark.parametrize(
-    "environment", [{"JAX_NUM_CPU_DEVICES": "2"}, {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}]
+    "environment", [{"JAX_NUM_CPU_DEVICES": "2"}, second({"XLA_FLAGS": "--xla_force_host_platform_device_count=2"})]
 )
 def test_devices_that_were_chosen_otherwise_stay(environment):
     program = (
@@ -203,6 +204,7 @@ print(float(jax.jit(program)(devices.place(np.asarray([0.0, 1.0], np.float32))))
 LIMITS = ("xla_cpu_collective_call_warn_stuck_timeout_seconds", "xla_cpu_collective_call_terminate_timeout_seconds")
 
 
+@pytest.mark.second
 def test_a_core_waits_for_another_as_long_as_it_takes():
     """One device has nothing to do, the other takes 4 s; limits of 1 and 2 s would end the process."""
     ended = python("-c", UNEVEN.format(f"idiolect.runtime.devices.WAITING = dict(zip({LIMITS}, (1, 2)))"))

@@ -15,6 +15,7 @@ from idiolect.runtime.distributed import COORDINATOR, PROCESS, PROCESSES, join, 
 from idiolect.study.store.recorded import traffic_key
 from idiolect.study.store.store import Store
 from tests.engine import devices_flags
+from tests.tiers import second
 
 ROOT = Path(__file__).parents[2]
 IDIOLECT = [sys.executable, "-m", "idiolect"]
@@ -54,7 +55,10 @@ def test_the_leaders_exit_code_counts(codes, expected):
 
 @pytest.mark.parametrize(
     ("code", "how"),
-    [("raise SystemExit(4)", "ended with code 4"), ("import os; os.kill(os.getpid(), 9)", r"killed \(SIGKILL\)")],
+    [
+        second("raise SystemExit(4)", "ended with code 4"),
+        ("import os; os.kill(os.getpid(), 9)", r"killed \(SIGKILL\)"),
+    ],
 )
 def test_a_lost_process_is_named(code, how):
     children = [python("import time; time.sleep(60)"), python(code)]

@@ -24,6 +24,7 @@ from idiolect.runtime.simulate import Simulation
 from tests.federations import bits, classification, federation, flat, labelled, quadratics, rows, run, split_of
 from tests.modalities import FLAT, data_of
 from tests.modalities import problem as modal
+from tests.tiers import second
 
 SIZES = (1, 5, TILE, 2 * TILE + 90, TILE + 1, 3)
 
@@ -251,7 +252,7 @@ class Pooled(Local):
         return data.pooled()
 
 
-@pytest.mark.parametrize("in_file", [False, True])
+@pytest.mark.parametrize("in_file", [False, second(True)])
 def test_every_client_reads_the_one_private_state_of_a_method_that_pools_the_data(problem, tmp_path, in_file):
     simulation = problem.simulation(Pooled(rate=0.1, local_steps=2, batch_size=4))
     state = simulation.advance(simulation.init(0, rows=tmp_path / "rows" if in_file else None), 2)

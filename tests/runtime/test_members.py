@@ -60,7 +60,7 @@ def test_only_what_differs_between_members_is_stacked(problem):
     assert len(equal.common) == len(given.common) + 1
 
 
-@pytest.mark.parametrize(("block", "quick"), [(1, False), (2, False), (2, True)])
+@pytest.mark.parametrize(("block", "quick"), [second(1, False), (2, False), (2, True)])
 def test_each_of_two_members_is_its_own_run(problem, block, quick):
     runs, both, given = pair(problem, block=block, quick=quick)
     states = both.until(given, both.joined([sim.first_state(0) for sim in runs]), 4, 3)
@@ -130,7 +130,7 @@ def test_a_client_is_scored_with_its_own_models_wherever_it_stands(problem):
     np.testing.assert_allclose(losses([3, 1]), everyone[[3, 1]], rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["ditto", "pfedme", "ifca"])
+@pytest.mark.parametrize("name", [second("ditto"), second("pfedme"), "ifca"])
 @pytest.mark.parametrize("block", [1, second(2)])
 def test_models_that_are_kept_and_models_made_in_turn_have_the_same_scores(problem, name, block):
     """A shared model, one of each client, and one of each group."""
@@ -146,7 +146,7 @@ def test_models_that_are_kept_and_models_made_in_turn_have_the_same_scores(probl
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["fedavg", "ditto", "pfedme"])
+@pytest.mark.parametrize("name", [second("fedavg"), "ditto", second("pfedme")])
 def test_no_more_than_one_clients_models_are_held_while_scores_are_computed(name):
     """The compiled program's memory, beside its arguments and results, does not grow with the clients."""
     used: dict[int, int] = {}

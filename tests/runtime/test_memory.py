@@ -29,6 +29,7 @@ def counted(program, rows):
     return program.bytes_compiled(rows, 3, ("test",), program.like.algorithm.model_names[:1])
 
 
+@pytest.mark.second
 @pytest.mark.parametrize(("method", "block"), [("ditto", 1), second("ditto", 8), second("pfedme", 8)])
 def test_the_estimate_is_within_a_factor_of_what_xla_counts(method, block):
     made = program(method, block)

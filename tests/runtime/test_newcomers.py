@@ -93,7 +93,9 @@ def test_a_known_client_given_again_gets_its_own_model() -> None:
         assert not np.allclose(models(other, name)[2], known[2], atol=1e-4)  # another number, other draws
 
 
-@pytest.mark.parametrize("method", [idiolect.Ditto(), idiolect.PFedMe(), idiolect.FedU()], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "method", [second(idiolect.Ditto()), second(idiolect.PFedMe()), idiolect.FedU()], ids=lambda m: m.name
+)
 def test_a_new_client_does_not_depend_on_the_others(method: Any) -> None:
     problem, rng = classification(), np.random.default_rng(5)
     simulation = problem.simulation(method)
@@ -129,7 +131,9 @@ def test_ditto_reaches_the_prox_point_of_the_trained_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("graph", "degree"), [("complete", 4.0), ("ring", 4 * 2 / 3), ("star", 1.0)], ids=["complete", "ring", "star"]
+    ("graph", "degree"),
+    [("complete", 4.0), second("ring", 4 * 2 / 3), ("star", 1.0)],
+    ids=["complete", "ring", "star"],
 )
 def test_fedu_reaches_the_optimum_between_fixed_neighbours(graph: str, degree: float) -> None:
     """argmin F(w) + (eta / 2) a ||w - m||^2; by steps that are exact, not small."""
@@ -193,6 +197,7 @@ def test_mocha_refuses_new_clients_beside_a_relation_that_does_not_know_them(set
         personalize(other, run(other, 1), simulation.data)
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("name", [second("fedper"), second("fedrep"), "pflego"])
 def test_the_head_alone_is_fitted_on_a_frozen_body(name: str) -> None:
     """The head's gradient vanishes, the body is the run's to the last bit. Ridge keeps the optimum in reach."""
@@ -275,6 +280,7 @@ def test_settings_out_of_range_are_refused() -> None:
         personalize(simulation, simulation.init(0), problem.data, most=0)
 
 
+@pytest.mark.second
 def test_new_clients_without_test_samples_have_models_but_no_scores() -> None:
     problem, rng = classification(), np.random.default_rng(5)
     simulation = problem.simulation(idiolect.FedAvgFineTuned())

@@ -162,6 +162,7 @@ def test_a_predictor_of_one_client_is_a_model_to_call(trained):
             np.testing.assert_allclose(said, outputs(finished.state, problem, index, name), atol=1e-5)
 
 
+@pytest.mark.second
 def test_private_states_in_a_file_and_few_clients_change_nothing(trained, tmp_path):
     """Predictors are made in parts of the clients, and put together again."""
     _, simulation, state = trained

@@ -217,8 +217,8 @@ def test_rows_of_another_model_and_files_of_another_kind_are_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "sampling", "cohort"),
-    [(name, "fixed", 3) for name in METHODS]
-    + [("ditto", "binomial", 2.5)]
+    [("ditto", "fixed", 3), ("ditto", "binomial", 2.5), ("scaffold", "fixed", 3), ("global", "fixed", 3)]
+    + [second(name, "fixed", 3) for name in METHODS if name not in ("ditto", "scaffold", "global")]
     + [second(name, "binomial", 2.5) for name in METHODS if name != "ditto"],
 )
 def test_a_federation_is_the_same(tmp_path, monkeypatch, name, sampling, cohort):

@@ -120,6 +120,7 @@ def test_each_member_is_the_run_with_its_seed_and_hyper_parameters(data, name, b
         assert all(np.abs(one - other).max() > 1e-3 for other in finals[:i])
 
 
+@pytest.mark.second
 def test_seeds_alone_in_blocks_of_one_are_the_same_to_the_last_bit(data):
     simulations = eachof(data, SETTINGS["scaffold"][:1], block=1)
     _, _, states, runs = swept(data, simulations, block=1)
@@ -128,6 +129,7 @@ def test_seeds_alone_in_blocks_of_one_are_the_same_to_the_last_bit(data):
         assert_same(gather(states, row), sim.advance(sim.init(seed, params[seed]), 4), exactly=True)
 
 
+@pytest.mark.second
 def test_binomial_cohorts_are_those_of_the_single_runs(data):
     simulations = eachof(data, SETTINGS["pfedme"], sampling="binomial", cohort=1.5)
     _, _, states, runs = swept(data, simulations)

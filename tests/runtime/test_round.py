@@ -29,6 +29,7 @@ from idiolect.runtime.round import (
     server_step,
 )
 from tests.federations import bits, classification, run, start_with
+from tests.tiers import second
 
 SEED = jax.random.key(5)
 
@@ -223,7 +224,7 @@ def three(simulation, present=(True, True, True), round=0):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"block": 1}, {"block": 2}, {"block": CLIENTS}, {"train": "all", "block": 2}],
+    [{}, second({"block": 1}), second({"block": 2}), second({"block": CLIENTS}), {"train": "all", "block": 2}],
 )
 def test_a_client_sees_its_own_stream_data_and_state_whatever_the_execution(problem, options):
     simulation = problem.simulation(Probe(), cohort=3, **options)
@@ -380,6 +381,7 @@ MAPS = {"devices.py"}
 MAPPED = {"map", "mapped", "<lambda>", "one", "advance", "next_round"}
 
 
+@pytest.mark.second
 def test_a_round_is_six_calls_in_three_files_from_the_simulation_to_the_method(problem):
     """As docs/contract.md says: these are the functions that a reader opens."""
     simulation = problem.simulation(Traced(rate=0.1), cohort=2, debug=True)

@@ -11,6 +11,7 @@ from idiolect.metrics.registry import METRICS, measured
 from idiolect.runtime.scoring import Each, Pool, Sums, Values, divided, finished, over_all
 from tests.federations import split_of
 from tests.metrics.scored import SIZES, Given, classes, score_tiles, scored
+from tests.tiers import second
 
 ALL = tuple(metric for metric in METRICS.values() if metric.task == "classification")
 
@@ -25,7 +26,7 @@ def test_sums_keep_what_rounding_loses():
 
 
 @pytest.mark.parametrize("name", ["accuracy", "macro-f1", "ece", "auroc"])
-@pytest.mark.parametrize("rows", [1, 7, 64])
+@pytest.mark.parametrize("rows", [1, second(7), 64])
 def test_tiles_of_any_size_give_the_same(name, rows):
     """Down to one row a tile, and with tiles larger than any client."""
     parts = classes(3)
@@ -88,6 +89,7 @@ def test_each_is_flattened_and_values_are_cut():
     assert values.first(5).values["a"][0].tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.second
 def test_clients_of_two_devices_have_their_own_values():
     """Of metrics of sums and of samples, also where the devices number their clients from 0 each."""
     parts = [*classes(3), *classes(3, seed=1)[:2]]

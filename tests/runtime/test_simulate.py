@@ -148,6 +148,7 @@ def test_divergence_in_training_names_round_client_and_stage():
         simulation.advance(good, 1)
 
 
+@pytest.mark.second
 def test_divergence_on_the_server_names_the_aggregation():
     problem = quadratics()
     algorithm = PFedMe(rate=0.1, prox_weight=1.0, server_step=3e38, local_steps=1, inner_steps=1, batch_size=4)

@@ -17,6 +17,7 @@ from idiolect.models import MLP
 from idiolect.runtime.split_learning import SplitRun
 from tests.federations import classification, client_of
 from tests.modalities import FLAT, changed, close, data_of, problem, without
+from tests.tiers import second
 
 KEY, STEPS, BATCH, RATE = jax.random.key(2), 3, 4, 0.3
 HIDDEN, CLASSES = 7, 3
@@ -47,7 +48,7 @@ def test_one_backward_pass_over_the_cut_is_sgd_on_the_whole_model(labels):
 
 
 @pytest.mark.parametrize("labels", ["client", "server"])
-@pytest.mark.parametrize("update", ["sequential", "simultaneous"])
+@pytest.mark.parametrize("update", [second("sequential"), "simultaneous"])
 def test_the_two_sides_are_mmfl_with_one_rate(update, labels):
     given = problem(l2=0.1, **FLAT | {"modalities": ["acc"]})
     method = MmFL(rates=RATE, update=update, local_steps=STEPS, batch_size=BATCH)

@@ -16,6 +16,7 @@ from idiolect.runtime.evaluate import Evaluator
 from tests import parted
 from tests.federations import classification, flat, rows, run, start_with
 from tests.parted import HEAD, SIZES, own
+from tests.tiers import second
 
 CLIENTS = len(SIZES)
 STEPS = {"local_steps": 3, "rate": 0.2}
@@ -35,7 +36,11 @@ def leaves(params):
     return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(params)}
 
 
-@pytest.mark.parametrize("spec", METHODS, ids=lambda spec: spec["name"])
+@pytest.mark.parametrize(
+    "spec",
+    [spec if spec["name"] in ("fedavg", "ditto", "fedrep", "fedbabu") else second(spec) for spec in METHODS],
+    ids=lambda spec: spec["name"],
+)
 def test_trained_is_what_the_next_round_would_leave_on_each_client(spec):
     algorithm = build({**spec, "batch_size": 0, "trained": True})
     simulation = parted.problem().simulation(algorithm, rounds=3)
@@ -62,7 +67,7 @@ def test_it_is_offered_only_if_asked_for_and_never_where_it_has_no_meaning():
 
 
 @pytest.mark.parametrize("rate", [None, 0.3])
-@pytest.mark.parametrize("order", ["fresh", "epoch", "cyclic"])
+@pytest.mark.parametrize("order", [second("fresh"), "epoch", second("cyclic")])
 def test_it_is_sgd_from_the_shared_model_on_the_client_s_mini_batches(order, rate):
     problem, round = classification((9, 1, 14)), 1
     method = FedAvgFineTuned(

@@ -15,6 +15,7 @@ from idiolect.algorithms.parts.bins import (
     width_of,
     with_categories,
 )
+from tests.tiers import second
 
 MOST = np.finfo(np.float32).max
 
@@ -29,7 +30,7 @@ def edges_from(parts, bins):
     return np.asarray(edges_of(cells)), cells
 
 
-@pytest.mark.parametrize("bins", [4, 16, 64])
+@pytest.mark.parametrize("bins", [second(4), 16, second(64)])
 def test_many_values_are_cut_at_the_quantiles_of_all_rows(bins):
     rng = np.random.default_rng(0)
     parts = [rng.normal(loc, scale, (n, 2)).astype(np.float32) for loc, scale, n in ((0, 1, 300), (5, 0.1, 200))]

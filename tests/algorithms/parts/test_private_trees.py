@@ -100,6 +100,7 @@ def small():
     return parts, simulation, state, forests
 
 
+@pytest.mark.second
 def test_training_is_the_same_and_who_has_no_private_trees_has_the_shared_model_bit_for_bit(small):
     parts, simulation, state, forests = small
     other = simulation_of(parts, "two", without(simulation))

@@ -14,6 +14,7 @@ from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError
 from tests.federations import classification, flat, quadratics, run
+from tests.tiers import second
 
 CURVATURE = jnp.array([1.0, 4.0])
 START = jnp.array([1.0, 1.0])
@@ -150,7 +151,7 @@ def test_adjust_sees_the_gradient_and_the_current_point():
     np.testing.assert_allclose(got, problem.prox(0, np.ones(5), 2.0), atol=1e-5)
 
 
-@pytest.mark.parametrize("batch_size", [0, 4])
+@pytest.mark.parametrize("batch_size", [second(0), 4])
 def test_a_part_trains_and_the_fixed_rest_does_not(batch_size):
     problem = classification()
     client, rate = problem.client(2), 0.3

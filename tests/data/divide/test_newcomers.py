@@ -131,6 +131,7 @@ def test_a_long_list_of_names_is_cut():
     assert "v40" not in note
 
 
+@pytest.mark.second
 def test_a_shared_model_scores_alike_on_the_shares_and_on_the_new_clients_themselves(tmp_path):
     """What is dealt to the clients as test samples, and the new clients' own splits, are the same utterances."""
     root = write_mosi(tmp_path)

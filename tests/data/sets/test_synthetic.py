@@ -6,6 +6,7 @@ from idiolect.data import synthetic
 from idiolect.data.sets.registry import load
 from idiolect.data.sets.synthetic import synthetic_population
 from tests.data.conftest import total_sizes
+from tests.tiers import second
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,7 @@ def test_splits_are_other_samples_of_the_same_client() -> None:
     assert apart < 0.02 < 0.8 < centres["train"].var()
 
 
-@pytest.mark.parametrize("beta", [0.0, 2.0])
+@pytest.mark.parametrize("beta", [0.0, second(2.0)])
 def test_inputs_have_the_moments_of_the_definition(beta: float) -> None:
     """Within a client Var x_j = j^-1.2; between clients the variance of a coordinate's mean is 1 + beta^2."""
     data = synthetic_population(beta=beta, clients=600, max_size=100, scale=2.0)
@@ -105,7 +106,7 @@ def test_inputs_have_the_moments_of_the_definition(beta: float) -> None:
     assert between == pytest.approx(1 + beta**2, rel=0.12)  # beta's part is one draw a client: 600 of them
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1.0])
+@pytest.mark.parametrize("alpha", [second(0.0), 1.0])
 def test_labels_are_as_uneven_as_in_the_published_draws(alpha: float) -> None:
     """The mean share of a client's most frequent label, of samples as many."""
     ours = synthetic_population(alpha, 0.5, clients=400, max_size=100, scale=5.0)

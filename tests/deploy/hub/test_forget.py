@@ -131,6 +131,7 @@ def late(folder, experiment):
     return hub, sites
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("from_beginning", [second(False), True])
 def test_a_site_that_joined_late_costs_only_the_rounds_since(tmp_path, from_beginning):
     experiment = experiment_of(["ditto"], eval_every=2)

@@ -55,6 +55,7 @@ def test_a_lie_out_of_scale_is_refused_and_named_and_costs_nothing_more() -> Non
     assert (found.named, found.others, found.error) == (10, [], "")
 
 
+@pytest.mark.second
 def test_a_lie_within_scale_has_no_influence_under_the_robust_rule() -> None:
     told = "-3 times its update"
     assert cost("pFedMe", told, "no guard", 1, 10) > 5

@@ -58,6 +58,7 @@ def test_it_answers_dies_and_answers_again(settings):
     assert child.pid is None
 
 
+@pytest.mark.second
 def test_a_call_is_sent_again_to_a_new_one_and_a_hanging_one_is_killed(settings):
     child = Child(settings, {}, again=1)
     try:

@@ -17,6 +17,7 @@ from idiolect.models.client_model import load_model
 from idiolect.study.combine.combined import read_combined
 from idiolect.study.combine.weights import weights_of
 from tests.deploy.federation import LOOSE, data_of, experiment_of, hub_of, sites_of
+from tests.tiers import second
 
 DATA = data_of(3)
 NAME = "site-2"
@@ -37,7 +38,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return at_rest(folder / NAME)
 
 
-@pytest.mark.parametrize("kind", ["blend", "portfolio"])
+@pytest.mark.parametrize("kind", ["blend", second("portfolio")])
 def test_the_weights_are_those_of_the_sites_validation_rows(trained: Any, kind: Any) -> None:
     before = os.umask(0o022)
     try:

@@ -7,6 +7,7 @@ from idiolect.deploy.site.studies import accept_changes, leave, studies_of
 from idiolect.deploy.transport import InProcess
 from tests.deploy.federation import data_of, experiment_of, hub_of, participation, sites_of
 from tests.deploy.hub.test_membership import Until
+from tests.tiers import second
 
 DATA = data_of(3)
 RUN = "t/ditto/seed0"
@@ -49,7 +50,7 @@ def test_two_studies_have_each_their_own(began, tmp_path):
     assert {path.name for path in (site / "models").iterdir()} == {other.id}
 
 
-@pytest.mark.parametrize("to", ["kept", None])
+@pytest.mark.parametrize("to", [second("kept"), None])
 def test_who_leaves_takes_states_and_models_along_and_is_never_called_again(began, tmp_path, to):
     hub, sites, site = began
     study = only(site).id

@@ -70,6 +70,7 @@ def test_a_clients_page_shows_its_data_scores_and_mistakes(page: Any) -> None:
     assert page.evaluate("location.hash") == "#client-0-4"
 
 
+@pytest.mark.second
 def test_axe_finds_no_serious_fault_on_a_clients_page(page: Any, faults: Callable[..., list[str]]) -> None:
     page.evaluate("location.hash = 'client-0-5'")
     page.locator("#client h2").wait_for()

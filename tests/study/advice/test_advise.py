@@ -49,6 +49,7 @@ def test_every_division_of_a_client_is_in_its_portfolio(advice: Advice) -> None:
     assert {*advice.kept} == {"c0", "c1", "c2", "c3"}
 
 
+@pytest.mark.second
 def test_methods_that_had_not_finished_are_named_in_one_note() -> None:
     rng = np.random.default_rng(1)
     parts = {f"c{i}": (x := rng.normal(size=(24, 2)), (x[:, 0] > 0).astype(int)) for i in range(3)}

@@ -116,6 +116,7 @@ def test_an_error_that_no_piece_helps_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.second
 def test_pieces_of_another_question_are_refused_and_stay(tmp_path: Path) -> None:
     ask(tmp_path / "a")
     before = {path: path.read_bytes() for path in (tmp_path / "a").rglob("*") if path.is_file()}

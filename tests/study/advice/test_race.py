@@ -71,6 +71,7 @@ def test_the_choice_is_the_best_on_validation_of_all_settings_and_rounds(field: 
     assert raced.choice.sent == (0, 0)
 
 
+@pytest.mark.second
 def test_only_races_on_few_rows_are_compiled_quickly(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[bool] = []
 

@@ -7,6 +7,7 @@ import pytest
 import idiolect
 from idiolect.data.federated import FederatedData
 from tests.tables import wards
+from tests.tiers import second
 
 METHODS = [{"name": "local", "rate": 0.05}, {"name": "fedavg", "rate": 0.05}, {"name": "fedavg-ft", "rate": 0.05}]
 
@@ -24,7 +25,7 @@ def compared(task: str, folder: Path, **settings: object) -> FederatedData:
     return data
 
 
-@pytest.fixture(scope="package", params=["classification", "regression"])
+@pytest.fixture(scope="package", params=["classification", second("regression")])
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FederatedData]:
     folder = tmp_path_factory.mktemp("runs")
     return folder, compared(request.param, folder)

@@ -10,11 +10,14 @@ from idiolect.data.federated import FederatedData
 from idiolect.models.client_model import load_model
 from idiolect.study.combine.sources import source_in
 from tests.study.combine.conftest import shares
+from tests.tiers import second
 
 Runs = tuple[Path, FederatedData]
 
 
-@pytest.mark.parametrize(("method", "model"), [("local", "local"), ("fedavg", "global"), ("fedavg-ft", "adapted")])
+@pytest.mark.parametrize(
+    ("method", "model"), [("local", "local"), ("fedavg", "global"), second("fedavg-ft", "adapted")]
+)
 def test_each_row_is_predicted_by_its_clients_file(runs: Runs, method: str, model: str) -> None:
     folder, data = runs
     place = folder / "models" / "wards" / method / "seed0"

@@ -30,6 +30,7 @@ def undisturbed(tmp_path_factory):
     return out
 
 
+@pytest.mark.second
 def test_killed_again_and_again_and_resumed_is_bit_identical(undisturbed, tmp_path):
     out = tmp_path / "out"
     for instant in INSTANTS:

@@ -19,6 +19,7 @@ def folder(tmp_path_factory):
     return out
 
 
+@pytest.mark.second
 def test_known_clients_given_again_have_the_scores_of_the_report(folder):
     """A shared model of the round that validation data chose, in each seed."""
     data = load(DATA)

@@ -23,6 +23,7 @@ def halved(three_clients, tmp_path_factory):
     return options, sweep(three_clients, "mlr", SMALL, out=out, **options), out
 
 
+@pytest.mark.second
 def test_a_setting_that_diverges_is_named_and_not_chosen(halved):
     _, result, _ = halved
     good, _, bad = result.swept.tried

@@ -95,6 +95,7 @@ def test_a_table_that_is_nowhere_is_asked_for(tmp_path):
         located(of_table("/gone/t.csv"), tmp_path, "/gone/runs")
 
 
+@pytest.mark.second
 def test_a_moved_folder_goes_on_and_another_table_is_refused(commandline, monkeypatch, tmp_path):
     (tmp_path / "old").mkdir()
     monkeypatch.chdir(tmp_path / "old")
