@@ -2,6 +2,8 @@
 PYTHON ?= python3
 # Which share of the test files `make test-share` runs: a tenth, the next one with each commit.
 SHARE ?= $(shell git rev-list --count HEAD 2> /dev/null || echo 0)/10
+# The share that `make test` leaves out, if any.
+WITHOUT ?=
 PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
 # The versions that were tested; empty for the newest ones that pyproject.toml allows.
 CONSTRAINTS ?= constraints.txt
@@ -24,7 +26,7 @@ check: $(STAMP)  ## The tests of what has changed since the last commit, for eve
 	$(BIN)/python -m pytest --tier first $$($(BIN)/python -m tests.changed)
 
 test: $(STAMP)  ## The first tier of the tests
-	$(BIN)/python -m pytest --tier first --unchecked $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --tier first --unchecked $(addprefix --without-share ,$(WITHOUT)) $(PYTEST_ARGS)
 
 test-share: $(STAMP)  ## All tests of every tenth file; types and shapes of each call are checked
 	$(BIN)/python -m pytest --share $(SHARE) $(PYTEST_ARGS)

@@ -148,6 +148,7 @@ def three_clients() -> "FederatedData":
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", default="all", choices=["first", "all"], help="the first tier of the tests, or both")
     parser.addoption("--share", default=None, metavar="K/N", help="only every N-th file, from the K-th on")
+    parser.addoption("--without-share", default=None, metavar="K/N", help="all files but every N-th")
     parser.addoption("--unchecked", action="store_true", help="without checks of types and shapes: in less time")
 
 
@@ -164,8 +165,11 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Choose the tier and the share of the files; long files come first, so that no worker ends long after others."""
-    first, which = config.getoption("--tier") == "first", config.getoption("--share")
-    files = share(sorted({str(item.path) for item in items}), which)
+    first = config.getoption("--tier") == "first"
+    found = sorted({str(item.path) for item in items})
+    files = share(found, config.getoption("--share"))
+    if which := config.getoption("--without-share"):
+        files -= share(found, which)
     dropped = [item for item in items if str(item.path) not in files or (first and item.get_closest_marker("second"))]
     if dropped:
         config.hook.pytest_deselected(items=dropped)

@@ -50,22 +50,24 @@ class Item:
 
 
 @pytest.mark.parametrize(
-    ("tier", "which", "expected"),
+    ("tier", "which", "without", "expected"),
     [
-        ("first", None, ["b", "a"]),
-        ("all", None, ["b", "a", "c", "d"]),
-        ("all", "0/2", ["a", "c"]),
-        ("all", "13/2", ["b", "d"]),
-        ("first", "13/2", ["b"]),
+        ("first", None, None, ["b", "a"]),
+        ("all", None, None, ["b", "a", "c", "d"]),
+        ("all", "0/2", None, ["a", "c"]),
+        ("all", "13/2", None, ["b", "d"]),
+        ("first", "13/2", None, ["b"]),
+        ("first", None, "13/2", ["a"]),
+        ("all", None, "0/2", ["b", "d"]),
     ],
 )
-def test_a_run_has_its_tier_of_its_share_of_the_files_and_long_files_come_first(tier, which, expected):
+def test_a_run_has_its_tier_of_its_share_of_the_files_and_long_files_come_first(tier, which, without, expected):
     files = {"a": "core/test_tree.py", "b": LONG[0], "c": "runtime/test_a.py", "d": "runtime/test_b.py"}
     items = [Item(file, name in "cd") for name, file in files.items()]
     names = {item.nodeid: name for item, name in zip(items, files, strict=True)}
     dropped = []
     hook = SimpleNamespace(pytest_deselected=lambda items: dropped.extend(items))
-    config = SimpleNamespace(getoption={"--tier": tier, "--share": which}.get, hook=hook)
+    config = SimpleNamespace(getoption={"--tier": tier, "--share": which, "--without-share": without}.get, hook=hook)
     pytest_collection_modifyitems(config, items)
     assert [names[item.nodeid] for item in items] == expected
     assert sorted(names[item.nodeid] for item in dropped) == sorted({*"abcd"} - {*expected})

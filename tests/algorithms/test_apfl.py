@@ -46,7 +46,7 @@ def test_a_mixture_of_nothing_shared_is_local():
     np.testing.assert_allclose(personal(simulation, run(simulation, 3)), rows(local.private), atol=1e-6)
 
 
-@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize("adaptive", [second(False), True])
 @pytest.mark.parametrize("steps", [{"batch_size": 0}, second({"batch_size": 4}), {"batch_size": 4, "epochs": 1}])
 def test_a_round_descends_the_mixtures_loss_in_v_and_alpha(adaptive, steps):
     """Gradients of f_i(alpha v + (1 - alpha) w) by automatic differentiation; alpha moves in the first step only."""

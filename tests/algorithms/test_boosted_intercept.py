@@ -259,6 +259,7 @@ def test_without_trees_each_intercept_solves_its_equation(small):
         assert float(forest.intercept[0]) != 0
 
 
+@pytest.mark.second
 def test_without_divisions_only_the_sum_of_the_messages_counts(small):
     _, simulation, _ = small
     plain = BoostedIntercept(trees=2, leaves=6, client_splits=False)
@@ -338,6 +339,7 @@ def test_a_client_much_smaller_than_the_largest_has_the_same_model(monkeypatch):
         np.testing.assert_allclose(a, b, atol=1e-4)
 
 
+@pytest.mark.second
 def test_a_message_has_no_axis_of_rows():
     """One vector, whose length does not depend on the number of rows; each entry is a sum over rows."""
     shapes = set()

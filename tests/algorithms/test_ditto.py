@@ -139,6 +139,7 @@ def test_a_model_that_waits_does_not_depend_on_execution_or_padding():
     ignores_padding(Ditto(personal_start="received", **OPTIONS))
 
 
+@pytest.mark.second
 def test_neither_execution_nor_padding_changes_anything():
     is_the_same_however_executed(Ditto(**OPTIONS))
     ignores_padding(Ditto(**OPTIONS))

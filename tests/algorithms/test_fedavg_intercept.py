@@ -83,7 +83,7 @@ def outputs(simulation, state):
     return np.asarray(found).reshape(len(own), -1)
 
 
-@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("task", ["classification", second("regression")])
 @pytest.mark.parametrize(("settings", "rounds"), [({}, 12), second({**EXACT, "rate": 0.4}, 6000)])
 def test_it_converges_to_the_regression_with_client_dummies(task, settings, rounds):
     given = problem(task)

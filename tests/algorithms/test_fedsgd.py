@@ -44,7 +44,7 @@ def test_with_all_clients_it_is_gradient_descent_on_the_pooled_objective(weighti
     np.testing.assert_allclose(flat(run(problem.simulation(algorithm), 3).shared.params), flat(w), atol=1e-6)
 
 
-@pytest.mark.parametrize(("batch_size", "weighting"), [(0, "size"), (2, "uniform")])
+@pytest.mark.parametrize(("batch_size", "weighting"), [(0, "size"), second(2, "uniform")])
 def test_it_is_fedavg_with_one_local_step(batch_size, weighting):
     """On the same samples: all of them, or the same mini-batches; in cohorts too."""
     problem = quadratics((3, 1, 6, 2, 4), noise=1.0)

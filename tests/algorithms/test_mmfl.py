@@ -107,7 +107,7 @@ def test_the_chosen_rate_is_the_argmin_by_brute_force(select_on):
     assert len(found) > 1
 
 
-@pytest.mark.parametrize("meta_steps", [1, 2, 4])
+@pytest.mark.parametrize("meta_steps", [second(1), second(2), 4])
 def test_a_candidate_is_judged_after_just_meta_steps_steps(meta_steps):
     """F(theta_temp, d) after T_temp steps of each rate, not one more and not one less."""
     given = problem(l2=0.1, **FLAT | {"modalities": ["acc"]})

@@ -34,6 +34,7 @@ def joint(problem, algorithm, w, omega):
     return problem.primal(algorithm.loss, w, precision) + extra
 
 
+@pytest.mark.second
 def test_the_learned_relation_is_the_closed_form_and_the_alternation_descends(x64):
     problem = tasks()
     algorithm = Mocha(

@@ -130,7 +130,7 @@ def test_two_rounds_are_algorithm_1_written_out(x64, options):
     np.testing.assert_allclose(rows(state.private), own, atol=1e-11, rtol=0)
 
 
-@pytest.mark.parametrize("epochs", [0, 3])
+@pytest.mark.parametrize("epochs", [second(0), 3])
 def test_the_published_steps_move_the_first_array_and_count_one_pass(x64, epochs):
     """Two rounds in numpy: the first array has two of the five entries; K of line 12 is that of one pass."""
     problem = quadratics((5, 1, 7, 4), dtype=np.float64, noise=1.0)

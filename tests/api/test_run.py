@@ -132,6 +132,7 @@ def test_an_own_model_runs_like_the_zoos(data, finished):
     np.testing.assert_allclose(own.scores("local").loss, finished.scores("local").loss, rtol=1e-6)
 
 
+@pytest.mark.second
 def test_compare_in_memory_and_on_disk_agree(data, tmp_path):
     asked = {"rounds": 4, "eval_every": 2, "quiet": True}
     memory = idiolect.compare(data, "mlr", METHODS, **asked)

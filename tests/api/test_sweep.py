@@ -136,6 +136,7 @@ class Own(idiolect.Local):
     name: ClassVar[str] = "mine"
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("method", [Own, second(Own(local_steps=2, batch_size=5))])
 def test_a_method_is_swept_as_a_class_and_as_it_is_made(three_clients, method):
     result = idiolect.sweep(three_clients, "mlr", method, space={"rate": [1e-6, 0.5]}, rounds=2)

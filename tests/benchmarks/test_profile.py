@@ -1,11 +1,14 @@
 """The operations of a round, traced."""
 
+import pytest
+
 from benchmarks.beginning import beginning
 from benchmarks.peers.own import Rounds
 from benchmarks.profile import traced
 from benchmarks.workloads import named, smaller
 
 
+@pytest.mark.second
 def test_a_rounds_operations_are_found_with_their_times() -> None:
     """A product inside the loop over steps runs once a step of a client, at least."""
     work = smaller(named("W5"))

@@ -55,6 +55,7 @@ def test_a_skipped_system_stays_in_the_table() -> None:
     assert row(comparison([1.0], skipped), skipped) == ["W1", "torch", "skipped: not installed: torch"]
 
 
+@pytest.mark.second
 def test_a_child_runs_rounds_and_hands_over_what_they_made(tmp_path: Path) -> None:
     work = smaller(named("W3"))
     start = tmp_path / "beginning.npz"

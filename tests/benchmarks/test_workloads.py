@@ -28,7 +28,7 @@ def moved(given: Given, result: list[np.ndarray]) -> float:
     return distance(result, [np.broadcast_to(w, r.shape) for w, r in zip(given.weights, result, strict=True)])
 
 
-@pytest.mark.parametrize("name", ["W1", second("W1s"), "W3"])
+@pytest.mark.parametrize("name", ["W1", second("W1s"), second("W3")])
 def test_idiolect_makes_what_a_loop_by_hand_makes(name: str) -> None:
     work = smaller(named(name))
     given = beginning(work, ROUNDS, rows=True)

@@ -109,6 +109,7 @@ def test_the_folder_of_an_experiment_follows_from_its_settings() -> None:
     assert one == default_folder(experiment, {"rounds": 5, "seeds": 9})
 
 
+@pytest.mark.second
 def test_a_table_is_read_once(idiolect, monkeypatch):
     rows = [f"{client},{i / 7},{i % 2}" for client in "abc" for i in range(12)]
     Path("t.csv").write_text("\n".join(["client,x,label", *rows]) + "\n")

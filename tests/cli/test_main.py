@@ -16,6 +16,7 @@ from idiolect.cli import main as cli
 from idiolect.cli.main import COMMANDS, Shell, app
 from idiolect.models.client_model import load_model
 from idiolect.study.store.store import Store
+from tests.tiers import second
 
 CODE = """
 import sys
@@ -170,10 +171,10 @@ def test_a_wrong_setting_is_one_line_naming_the_key_and_leaves_no_folder(idiolec
     [
         (["l2gd", "--cohort", "2"], "l2gd needs everyone: all 100 take part in every round, not 2; leave cohort out"),
         (["dfedu", "--set", "dfedu.graph=star"], "dfedu has no server, so its graph cannot have a hub"),
-        (["fedper", "--set", "fedper.head=lsat"], "head = 'lsat' is no part of the model"),
-        (["pflego", "--set", "pflego.head=lsat"], "head = 'lsat' is no part of the model"),
-        (["mocha", "--model", "mlp"], "mocha trains linear models"),
-        (["mmfl-fusion"], "mmfl-fusion needs a model with a fusion head"),
+        second(["fedper", "--set", "fedper.head=lsat"], "head = 'lsat' is no part of the model"),
+        second(["pflego", "--set", "pflego.head=lsat"], "head = 'lsat' is no part of the model"),
+        second(["mocha", "--model", "mlp"], "mocha trains linear models"),
+        second(["mmfl-fusion"], "mmfl-fusion needs a model with a fusion head"),
     ],
 )
 def test_what_only_the_method_can_refuse_leaves_no_folder(idiolect, tmp_path, arguments, words):

@@ -22,7 +22,7 @@ from idiolect.study.store.store import Store
 from tests import modalities
 from tests.deploy import leaves
 from tests.deploy.federation import data_of, experiment_of, hub_of, scores_of, sites_of
-from tests.tiers import by_method
+from tests.tiers import second
 
 
 def inbox_of(run: str = "r", *neighbours: str) -> Inbox:
@@ -105,7 +105,7 @@ CANNOT = {"global": "pools all clients' samples"}
 METHODS = sorted(ALGORITHMS.keys() - CANNOT.keys() - leaves.MODALITIES)
 
 
-@pytest.mark.parametrize("name", by_method(METHODS))
+@pytest.mark.parametrize("name", [n if n in ("fedu", "pflego", "scaffold") else second(n) for n in METHODS])
 def test_sites_compute_what_the_simulation_computes(name, tmp_path):
     """And what has left the sites is the line of docs/what-leaves.md."""
     model = {"name": "mlr"} if name in leaves.LINEAR else {"name": "mlp", "hidden": [3]}
@@ -129,6 +129,7 @@ def test_sites_with_different_modalities(name, tmp_path):
     check(tmp_path, data, experiment_of([method], model=model, rounds=1, splits=("test",)))
 
 
+@pytest.mark.second
 def test_sites_that_number_their_own_classes(tmp_path):
     data = number_own_labels(data_of(classes=3))
     check(tmp_path, data, experiment_of(["fedper"], model={"name": "mlp", "hidden": [3]}, rounds=2))

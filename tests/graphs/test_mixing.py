@@ -7,6 +7,7 @@ import pytest
 
 from idiolect import graphs
 from tests.federations import flat, rows
+from tests.tiers import second
 
 COUNT = 30
 
@@ -43,7 +44,7 @@ def by_hand(graph, ids, present, w, step):
     return after[np.array(there)]
 
 
-@pytest.mark.parametrize("hub", [False, True])
+@pytest.mark.parametrize("hub", [second(False), True])
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("count", [COUNT, 11])
 def test_only_the_cohort_s_neighbours_count(hub, dense, count):

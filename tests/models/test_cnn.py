@@ -35,7 +35,7 @@ def test_it_takes_images_and_has_the_papers_size(shape, options, count):
     [
         {"channels": (3, 4), "kernel": 3, "dense": (6,)},
         second({"channels": (3, 4), "kernel": 3, "dense": (6,), "padding": "SAME"}),
-        {"channels": (3, 2, 4), "kernel": 3, "dense": (), "padding": "SAME"},
+        second({"channels": (3, 2, 4), "kernel": 3, "dense": (), "padding": "SAME"}),
         {"channels": (3,), "kernel": 3, "dense": (6, 5), "pool": 3, "pool_padding": "SAME"},
     ],
 )

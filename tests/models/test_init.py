@@ -11,6 +11,7 @@ from idiolect.models.cnn import CNN
 from idiolect.models.conv import Conv2d
 from idiolect.models.dense import MLP, MultinomialLogistic
 from idiolect.models.init import INITIALISATIONS, initialise
+from tests.tiers import second
 
 KEY = jax.random.key(3)
 
@@ -39,8 +40,8 @@ def uniform_in(values, limit):
     [
         (linear(), 200, 300),
         (Conv2d(8, 100, (3, 5), key=KEY), 15 * 8, 15 * 100),
-        (eqx.nn.Conv2d(8, 100, (3, 5), key=KEY), 15 * 8, 15 * 100),
-        (eqx.nn.Conv1d(8, 100, 7, groups=2, key=KEY), 7 * 4, 7 * 100),
+        second(eqx.nn.Conv2d(8, 100, (3, 5), key=KEY), 15 * 8, 15 * 100),
+        second(eqx.nn.Conv1d(8, 100, 7, groups=2, key=KEY), 7 * 4, 7 * 100),
     ],
 )
 def test_bounds_and_moments_of_each_law(layer, fan_in, fan_out):

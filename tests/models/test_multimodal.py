@@ -205,7 +205,7 @@ def test_a_tree_of_some_branches_is_the_model_of_these():
         jax.tree.map(lambda _: None, model)(X[0])
 
 
-@pytest.mark.parametrize("fusion", ["late", second("concat"), "attention"])
+@pytest.mark.parametrize("fusion", [second("late"), second("concat"), "attention"])
 def test_an_absent_modality_changes_no_output_and_gets_no_gradient(fusion):
     model = made_multimodal(fusion=fusion)
     params, static = eqx.partition(model, eqx.is_inexact_array)

@@ -152,7 +152,7 @@ def test_a_dollar_is_no_formula():
     assert plain("") == ""
 
 
-@pytest.mark.parametrize("width", [3.25, 6.75])
+@pytest.mark.parametrize("width", [3.25, second(6.75)])
 def test_a_papers_legend_is_below_and_inside_the_column(width):
     figure = blank(6, 4, paper(width))
     axes = figure.subplots()

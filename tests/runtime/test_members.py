@@ -60,7 +60,7 @@ def test_only_what_differs_between_members_is_stacked(problem):
     assert len(equal.common) == len(given.common) + 1
 
 
-@pytest.mark.parametrize(("block", "quick"), [second(1, False), (2, False), (2, True)])
+@pytest.mark.parametrize(("block", "quick"), [second(1, False), second(2, False), (2, True)])
 def test_each_of_two_members_is_its_own_run(problem, block, quick):
     runs, both, given = pair(problem, block=block, quick=quick)
     states = both.until(given, both.joined([sim.first_state(0) for sim in runs]), 4, 3)

@@ -80,6 +80,7 @@ def test_every_method_serves_new_clients(name: str) -> None:
     assert made.rounds == (2 if keeps else 0)
 
 
+@pytest.mark.second
 def test_a_known_client_given_again_gets_its_own_model() -> None:
     """Where nothing is private: the draws are those of its own number, whatever the order."""
     for method, name in ((idiolect.PFedMe(local_steps=3), "personal"), (idiolect.FedAvgFineTuned(), "adapted")):

@@ -20,6 +20,7 @@ from idiolect.models.parts import separate
 from tests.federations import DIM, flat, quadratics, start_with
 from tests.modalities import FLAT, MODEL
 from tests.modalities import problem as of_modalities
+from tests.tiers import second
 
 KEY = jax.random.key(5)
 
@@ -139,7 +140,13 @@ def test_a_candidate_steps_on_d_and_is_judged_on_the_other_samples(noisy):
 
 @pytest.mark.parametrize(
     ("rates", "best"),
-    [((0.01, 0.3), 1), ((0.3, 0.01), 0), ((0.01, 0.3, 0.3), 1), ((3e38, 0.01), 1), ((1e20, 3e38, 0.01), 2)],
+    [
+        second((0.01, 0.3), 1),
+        ((0.3, 0.01), 0),
+        ((0.01, 0.3, 0.3), 1),
+        second((3e38, 0.01), 1),
+        ((1e20, 3e38, 0.01), 2),
+    ],
 )
 def test_the_rate_of_the_least_finite_loss_is_chosen_and_the_first_of_equals(problem, rates, best):
     method, client = clustered(rates=rates), problem.client(2)

@@ -80,7 +80,7 @@ def test_up_to_four_clients_are_divided_one_from_the_rest():
     np.testing.assert_array_equal((ratio > split.low) & (ratio <= split.high), np.arange(3) == np.argmax(gains))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *map(second, range(1, 4))])
 def test_more_clients_are_divided_in_the_order_of_their_ratios(seed):
     """Of all first and last i clients that the limits allow, the largest gain; small clients go right."""
     rng = np.random.default_rng(seed)
@@ -110,7 +110,7 @@ def test_who_goes_left_lies_within_the_limits_and_has_rows():
     np.testing.assert_array_equal(left, [False, True, True, False, True, False])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *map(second, range(1, 4))])
 def test_a_set_of_categories_is_the_best_of_those_that_the_rules_allow(seed):
     """The first feature has 9 categories and a bin for rows without one; other features compete by their gains."""
     rng = np.random.default_rng(seed)

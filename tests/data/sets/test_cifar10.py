@@ -158,6 +158,7 @@ def test_numbers_of_images_bad_names_and_bad_archives(folder, tmp_path):
         cifar10(tmp_path / "c")
 
 
+@pytest.mark.second
 def test_real_files(real_set):
     folder = real_set("cifar10")
     pool = read_cifar10(folder, batches=["data_batch_1"])

@@ -24,6 +24,7 @@ from tests.deploy.federation import (
     scores_of,
     sites_of,
 )
+from tests.tiers import second
 
 DATA = data_of()
 ONE = experiment_of(["scaffold"], rounds=3, eval_every=1)
@@ -194,9 +195,9 @@ class Counted(Silent):
 @pytest.mark.parametrize(
     ("silent", "calls", "settings", "called"),
     [
-        (1, 9, {"quorum": 2}, [0, 1]),  # as many as are needed
+        second(1, 9, {"quorum": 2}, [0, 1]),  # as many as are needed
         (2, 1, {"quorum": 2}, [0, 0, 1]),
-        (2, 9, {"quorum": 2, "tries": 1}, [0]),
+        second(2, 9, {"quorum": 2, "tries": 1}, [0]),
         (2, 9, {"quorum": 2, "tries": 2}, [0, 0]),
     ],
 )
@@ -289,10 +290,10 @@ def test_a_site_with_another_version_is_not_called(tmp_path):
     "said",
     [
         {"global": {"test": {"count": 4, "loss": float("nan"), "values": {}}}},
-        {"global": {"test": {"count": 4, "loss": 1.0}}},
+        second({"global": {"test": {"count": 4, "loss": 1.0}}}),
         {"global": {"test": {"count": 4, "loss": 1.0, "values": [3]}}},
-        {"global": ["test"]},
-        "good",
+        second({"global": ["test"]}),
+        second("good"),
     ],
 )
 def test_scores_that_cannot_be_read_count_as_none_and_the_others_count(said, tmp_path):

@@ -42,6 +42,7 @@ def test_the_studies_with_their_last_round_and_refusal(began, tmp_path):
     assert "training rows have changed" in refusal["error"]
 
 
+@pytest.mark.second
 def test_two_studies_have_each_their_own(began, tmp_path):
     _, sites, site = began
     run_hub(hub_of(tmp_path / "other", experiment_of(["fedavg"]), DATA), InProcess(sites))

@@ -175,6 +175,7 @@ def test_a_new_method_must_fit_the_cells_settings(tmp_path):
         claim(store, longer, bench.check(longer))
 
 
+@pytest.mark.second
 def test_diagnostics_of_a_disturbed_run_are_those_of_an_undisturbed_one(tmp_path, monkeypatch):
     """It dies when round 2 is in the store and no checkpoint has been written since round 0."""
     spec = experiment({"name": "mocha"}, splits=["test"])

@@ -179,6 +179,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.second
 @pytest.mark.skipif(sys.platform != "linux", reason="a share of the cores is given by sched_setaffinity")
 def test_a_forked_worker_has_the_variables_that_were_added_after_the_server_began(tmp_path):
     program = tmp_path / "program.py"
