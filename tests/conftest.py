@@ -1,6 +1,7 @@
 """Fixtures shared by all tests, and what a run of them chooses: a tier, a share of the files, checks of types."""
 
 import ctypes
+import functools
 import gc
 import os
 import runpy
@@ -162,19 +163,28 @@ def pytest_configure(config: pytest.Config) -> None:
         install_import_hook("idiolect", "tests.checking.checked")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the files that are not in the share, before they are imported."""
+    only, without = config.getoption("--share"), config.getoption("--without-share")
+    if collection_path.is_dir() or not (only or without):
+        return None
+    return str(collection_path) not in chosen_files(only, without) or None
+
+
+@functools.cache
+def chosen_files(only: str | None, without: str | None) -> set[str]:
+    """The test files of one share, or of all but one."""
+    files = sorted(str(path) for path in Path(__file__).parent.rglob("test_*.py"))
+    return share(files, only) - (share(files, without) if without else set())
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose the tier and the share of the files; long files come first, so that no worker ends long after others."""
-    first = config.getoption("--tier") == "first"
-    found = sorted({str(item.path) for item in items})
-    files = share(found, config.getoption("--share"))
-    if which := config.getoption("--without-share"):
-        files -= share(found, which)
-    dropped = [item for item in items if str(item.path) not in files or (first and item.get_closest_marker("second"))]
-    if dropped:
+    """Choose the tier; long files come first, so that no worker ends long after the others."""
+    if config.getoption("--tier") == "first":
+        dropped = [item for item in items if item.get_closest_marker("second")]
         config.hook.pytest_deselected(items=dropped)
-        left_out = {id(item) for item in dropped}
-        items[:] = [item for item in items if id(item) not in left_out]
+        items[:] = [item for item in items if not item.get_closest_marker("second")]
     items.sort(key=lambda item: item.nodeid.partition("::")[0].removeprefix("tests/") not in LONG)
 
 

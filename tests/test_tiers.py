@@ -8,7 +8,7 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from idiolect.client.samples import total_of
-from tests.conftest import pytest_collection_modifyitems
+from tests.conftest import pytest_collection_modifyitems, pytest_ignore_collect
 from tests.test_structure import TESTS
 from tests.tiers import LONG, LONGEST_SECOND, REPRESENTATIVE, by_method, share
 
@@ -49,28 +49,32 @@ class Item:
         return "mark" if name == "second" and self.second else None
 
 
-@pytest.mark.parametrize(
-    ("tier", "which", "without", "expected"),
-    [
-        ("first", None, None, ["b", "a"]),
-        ("all", None, None, ["b", "a", "c", "d"]),
-        ("all", "0/2", None, ["a", "c"]),
-        ("all", "13/2", None, ["b", "d"]),
-        ("first", "13/2", None, ["b"]),
-        ("first", None, "13/2", ["a"]),
-        ("all", None, "0/2", ["b", "d"]),
-    ],
-)
-def test_a_run_has_its_tier_of_its_share_of_the_files_and_long_files_come_first(tier, which, without, expected):
+@pytest.mark.parametrize(("tier", "expected"), [("first", ["b", "a"]), ("all", ["b", "a", "c", "d"])])
+def test_a_run_has_its_tier_and_long_files_come_first(tier, expected):
     files = {"a": "core/test_tree.py", "b": LONG[0], "c": "runtime/test_a.py", "d": "runtime/test_b.py"}
     items = [Item(file, name in "cd") for name, file in files.items()]
     names = {item.nodeid: name for item, name in zip(items, files, strict=True)}
     dropped = []
     hook = SimpleNamespace(pytest_deselected=lambda items: dropped.extend(items))
-    config = SimpleNamespace(getoption={"--tier": tier, "--share": which, "--without-share": without}.get, hook=hook)
+    config = SimpleNamespace(getoption={"--tier": tier}.get, hook=hook)
     pytest_collection_modifyitems(config, items)
     assert [names[item.nodeid] for item in items] == expected
     assert sorted(names[item.nodeid] for item in dropped) == sorted({*"abcd"} - {*expected})
+
+
+def test_each_file_is_in_one_share_and_the_run_without_that_share_has_all_others():
+    files = sorted(TESTS.rglob("test_*.py"))
+    folders = sorted({file.parent for file in files})
+
+    def chosen(only, without):
+        config = SimpleNamespace(getoption={"--share": only, "--without-share": without}.get)
+        assert not any(pytest_ignore_collect(folder, config) for folder in folders)
+        return {file for file in files if not pytest_ignore_collect(file, config)}
+
+    shares = [chosen(f"{1070 + k}/10", None) for k in range(10)]
+    assert sorted(file for part in shares for file in part) == files
+    assert chosen(None, "1073/10") == {*files} - shares[3]
+    assert chosen(None, None) == {*files}
 
 
 def test_types_and_shapes_are_checked_unless_the_run_leaves_that_out(request):

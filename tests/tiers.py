@@ -17,6 +17,7 @@ LONG = (
     "runtime/test_devices.py",
     "study/run/test_engine.py",
     "cli/test_many_bad_inputs.py",
+    "cli/test_site.py",
     "study/search/test_engine.py",
     "docs/test_blocks.py",
     "runtime/test_program.py",

@@ -257,6 +257,7 @@ def test_the_loss_is_that_of_the_received_model_on_the_first_gradients_samples(o
         np.testing.assert_allclose(flat(message.params), step, atol=1e-6)
 
 
+@pytest.mark.second
 def test_the_average_is_the_mean_of_all_models():
     """The paper's output w^A, through the evaluation that asks for `global`; training is the same."""
     problem = quadratics(noise=1.0)

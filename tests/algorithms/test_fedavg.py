@@ -15,13 +15,14 @@ from idiolect.core.errors import ConfigError
 from idiolect.core.random import stream
 from idiolect.runtime.evaluate import Evaluator
 from tests.federations import bits, classification, flat, rows, run, start_with
+from tests.tiers import second
 
 
 def full_batch(**changes):
     return FedAvg(**{"rate": 0.3, "local_steps": 1, "batch_size": 30} | changes)
 
 
-@pytest.mark.parametrize("weighting", ["size", "uniform"])
+@pytest.mark.parametrize("weighting", ["size", second("uniform")])
 def test_one_full_batch_step_is_one_centralised_gradient_step(weighting):
     """With size weights: on the mean loss of the pooled data; with equal weights: on the mean of the f_i."""
     problem = classification(l2=0.1)

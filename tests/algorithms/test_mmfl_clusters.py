@@ -89,6 +89,7 @@ def test_a_client_without_a_modality_sends_nothing_of_it_that_counts():
     close(method.aggregate(shared, cohort._replace(ids=order), tree.gather(stack, order)), after)
 
 
+@pytest.mark.second
 def test_a_modality_that_no_client_of_the_cohort_has_stays_as_it_is():
     given = problem(data_of([("acc",), ("acc", "gyro")] * 2), l2=0.1, **FLAT)
     start = branches(given.params)

@@ -11,12 +11,13 @@ from idiolect.core.errors import ConfigError
 from idiolect.runtime.evaluate import Evaluator
 from tests.contract import ignores_padding, is_the_same_however_executed
 from tests.federations import flat, quadratics, rows, run, start_with
+from tests.tiers import second
 
 SIZES = (3, 1, 6, 2, 4)
 OPTIONS = {"rate": 0.1, "local_steps": 3, "batch_size": 2, "batches": "cyclic"}
 
 
-@pytest.mark.parametrize("weighting", ["uniform", "size"])
+@pytest.mark.parametrize("weighting", ["uniform", second("size")])
 def test_it_ends_at_the_mean_of_the_local_optima_and_not_at_the_optimum(weighting):
     problem = quadratics()
     p = problem.sizes / problem.sizes.sum() if weighting == "size" else np.full(4, 0.25)
@@ -28,7 +29,7 @@ def test_it_ends_at_the_mean_of_the_local_optima_and_not_at_the_optimum(weightin
     assert np.abs(p @ problem.c - problem.optimum(p)).max() > 0.1
 
 
-@pytest.mark.parametrize("weighting", ["uniform", "size"])
+@pytest.mark.parametrize("weighting", ["uniform", second("size")])
 def test_one_round_is_one_round_of_fedavg(weighting):
     problem = quadratics(SIZES, noise=1.0)
     one = run(problem.simulation(OneShot(**OPTIONS, weighting=weighting), cohort=3))

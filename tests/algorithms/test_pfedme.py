@@ -239,6 +239,7 @@ def test_an_unknown_inner_optimiser_is_refused_at_once():
         PFedMe(inner_optimizer="nestrov")
 
 
+@pytest.mark.second
 def test_hyper_parameters_can_be_a_batch_axis(x64):
     problem, w = quadratics(dtype=np.float64), np.linspace(-1, 2, 5)
     client = problem.client(0)

@@ -23,6 +23,7 @@ def drift(problem, rate, steps):
     return [np.eye(5) - np.linalg.matrix_power(np.eye(5) - rate * a, steps) for a in problem.a]
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("weighting", ["uniform", "size"])
 def test_fedavg_stops_at_its_biased_fixed_point(x64, weighting):
     """w = sum_i p_i (c_i + (I - rate A_i)^K (w - c_i)), solved; far from the optimum that SCAFFOLD reaches."""

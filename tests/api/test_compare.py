@@ -103,6 +103,7 @@ def test_what_is_no_method_is_refused_before_anything_is_written(data, tmp_path)
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.second
 def test_the_headline_stands_above_the_table(data, capsys):
     found = idiolect.compare(data, "mlr", METHODS, out=None, **SMALL | {"seeds": 2})
     found.show()

@@ -46,6 +46,7 @@ def asked(monkeypatch):
     return calls
 
 
+@pytest.mark.second
 def test_settings_are_tried_and_the_best_is_kept_when_its_folder_is_gone(three_clients):
     method = {"name": "local", "local_steps": 2, "batch_size": 5}
     result = idiolect.sweep(three_clients, "mlr", method, space={"rate": [1e-6, 0.5]}, rounds=2)

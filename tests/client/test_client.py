@@ -8,6 +8,7 @@ import pytest
 
 from idiolect.client.client import BATCH_ORDERS
 from tests.federations import classification, flat
+from tests.tiers import second
 
 KEY = jax.random.key(5)
 SIZES = (9, 1, 30, 4, 300)
@@ -103,7 +104,7 @@ def test_batches_are_the_batch_of_each_step(problem, order):
         np.testing.assert_array_equal(together.weight[step], apart.weight)
 
 
-@pytest.mark.parametrize(("index", "tile", "l2"), [(1, 256, 0.0), (0, 4, 0.2), (4, 256, 0.2)])
+@pytest.mark.parametrize(("index", "tile", "l2"), [(1, 256, 0.0), second(0, 4, 0.2), (4, 256, 0.2)])
 def test_the_full_gradient_is_that_of_the_mean_loss(index, tile, l2):
     problem = classification(SIZES, l2=l2)
     x, y = (jnp.asarray(a) for a in problem.data.train.client(index))

@@ -238,6 +238,7 @@ def test_local_trains_alone_for_as_many_rounds_as_a_known_client() -> None:
     assert personalize(half, run(half, 4), new).rounds == 2
 
 
+@pytest.mark.second
 def test_a_client_may_use_fewer_of_its_samples() -> None:
     """As if it had no others."""
     problem, rng = classification(), np.random.default_rng(5)

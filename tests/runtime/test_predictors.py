@@ -138,6 +138,7 @@ def outputs(state, problem, index, name):
     return 0.5 * softmax(logits(scaled, x)) + 0.5 * softmax(logits(w, x))
 
 
+@pytest.mark.second
 def test_every_client_is_judged_by_what_its_predictor_says(trained):
     problem, simulation, state = trained
     scores = {score.model: score for score in Evaluator(simulation)(state)}

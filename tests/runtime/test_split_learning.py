@@ -38,7 +38,7 @@ def run(client, params, decoder="last", **options):
     return two
 
 
-@pytest.mark.parametrize("labels", ["client", "server"])
+@pytest.mark.parametrize("labels", ["client", second("server")])
 def test_one_backward_pass_over_the_cut_is_sgd_on_the_whole_model(labels):
     client, params = perceptron()
     whole = eqx.filter_jit(sgd)(client, params, KEY, rate=RATE, steps=STEPS, batch_size=BATCH)

@@ -177,6 +177,7 @@ def test_steps_replace_the_rounds_own_number_of_steps():
     np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.second
 def test_full_batch_rounds_do_not_depend_on_the_seed():
     problem = classification()
     simulation = problem.simulation(Local(rate=0.1, batch_size=0, local_steps=3))

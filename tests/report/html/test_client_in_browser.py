@@ -162,6 +162,7 @@ def quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
+@pytest.mark.second
 def test_what_is_not_there_is_left_out(open_page: Callable[..., Any]) -> None:
     """One client, one seed, no curves, no graph, no reference, a score that diverged: the page still stands."""
     data = payload(clients=1, methods=2)

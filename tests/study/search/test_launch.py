@@ -49,6 +49,7 @@ def test_a_finished_sweep_runs_no_round_again(halved, three_clients, monkeypatch
     assert again.table().equals(result.table())
 
 
+@pytest.mark.second
 def test_the_chosen_setting_has_the_scores_of_a_comparison_with_it(halved, three_clients):
     _, result, _ = halved
     method = {**SMALL, "rate": 0.3}
