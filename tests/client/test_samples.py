@@ -11,8 +11,9 @@ import pytest
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.registry import build
 from idiolect.client.objective import objective_of
-from idiolect.client.samples import CACHE, TILE, capacities, equal_tiles, most_rows, to_device
-from idiolect.data.federated import FederatedData, Split
+from idiolect.client.samples import CACHE, COPIED, TILE, capacities, equal_tiles, most_rows, roomy, to_device
+from idiolect.core.memory import aligned_empty
+from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.sets.synthetic import synthetic_population
 from idiolect.models import build as build_model
 from idiolect.runtime.evaluate import Evaluator
@@ -136,13 +137,55 @@ def test_tiles_are_as_few_as_fit_and_alike(rows, most, tile):
     [
         ([600] * 5, (600,)),
         ([590, 600, 600], (600,)),  # too close for another program
-        ([463, 547, 593, 659, 846], (552, 600, 664, 846)),
+        ([463, 547, 593, 659, 846], (576, 640, 704, 846)),
         ([1, 7, 40, 300], (8, 40, 300)),
         ([0, 0, 0, 5], (5,)),
     ],
 )
 def test_capacities_hold_a_quarter_a_half_three_quarters_and_all(sizes, expected):
-    assert capacities(np.array(sizes)) == expected
+    assert capacities(np.array(sizes), max(sizes)) == expected
+
+
+def test_roomy_numbers_are_a_quarter_or_an_eighth_apart():
+    assert [roomy(rows) for rows in (0, 1, 7, 8, 9, 11, 17, 100, 1025)] == [0, 1, 7, 8, 10, 12, 20, 112, 1280]
+    assert [roomy(rows, 8) for rows in (0, 1, 15, 16, 17, 33, 100, 1025)] == [0, 1, 15, 16, 18, 36, 104, 1152]
+    for parts in (4, 8):
+        apart = [roomy(rows, parts) / rows - 1 for rows in range(1, 3000)]
+        assert min(apart) == 0 < max(apart) < 1 / parts
+
+
+def test_samples_that_are_copied_have_spare_rows_of_zeros_and_larger_ones_are_not_copied(monkeypatch):
+    split = classification((5, 30, 17)).data.train
+    copied = to_device(split)
+    assert (len(copied.x), len(copied.y), int(copied.rows)) == (roomy(52), roomy(52), 52)
+    np.testing.assert_array_equal(copied.x[:52], split.x)
+    assert not np.any(copied.x[52:])
+    assert not np.any(copied.y[52:])
+    monkeypatch.setattr("idiolect.client.samples.COPIED", split.x.nbytes - 1)
+    x = aligned_empty(split.x.shape, split.x.dtype)
+    x[:] = split.x
+    shared = to_device(replace(split, x=x))
+    assert len(shared.x) == 52
+    assert shared.x.unsafe_buffer_pointer() == x.ctypes.data
+
+
+def test_spare_rows_change_no_bit(monkeypatch):
+    """With a tile that ends at the last sample, and one that begins before it."""
+    problem = classification((5, 30, 17))
+    found = []
+    for most in (COPIED, 0):
+        monkeypatch.setattr("idiolect.client.samples.COPIED", most)
+        data = replace(
+            problem.data, **{name: replace(problem.data.stored(name)) for name in SPLITS}
+        )  # not on a device
+        simulation = Simulation(
+            data, problem.objective, problem.params, FedAvg(rate=0.1, local_steps=3, batch_size=0)
+        )
+        assert (len(simulation.arrays.y) > 52) == (most > 0)
+        state = simulation.advance(simulation.init(0), 2)
+        (scores,) = Evaluator(simulation)(state, ("global",), ("train",))
+        found.append((flat(state.shared.params).tobytes(), np.asarray(scores.loss).tobytes()))
+    assert found[0] == found[1]
 
 
 @pytest.mark.second

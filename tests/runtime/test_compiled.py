@@ -35,12 +35,13 @@ def compilations():
     jax.monitoring.unregister_event_duration_listener(listen)
 
 
-def data_of(clients, features=5):
-    """A federation whose shapes no other test has."""
+def data_of(clients, features=5, more=0):
+    """A federation whose shapes no other test has. more: further samples of each client."""
     rng = np.random.default_rng(clients)
+    sizes = {f"c{i}": 20 + i + more for i in range(clients)}
     parts = {
-        f"c{i}": (rng.normal(size=(20 + i, features)).astype("f4"), rng.integers(0, 3, 20 + i))
-        for i in range(clients)
+        name: (rng.normal(size=(size, features)).astype("f4"), rng.integers(0, 3, size))
+        for name, size in sizes.items()
     }
     return idiolect.data.from_arrays(parts)
 
@@ -60,6 +61,17 @@ def test_other_floats_another_seed_and_the_same_again_compile_nothing(compilatio
     # What was shared is the program, not its numbers.
     assert again.scores("personal").loss.tolist() == first.scores("personal").loss.tolist()
     assert other.scores("personal").loss.tolist() != first.scores("personal").loss.tolist()
+
+
+def test_some_more_samples_of_each_client_compile_nothing(compilations):
+    """Training sets of 13 to 19 samples become ones of 13 to 20: capacities and arrays are of the same `roomy` sizes."""
+    small, large = data_of(11, features=9), data_of(11, features=9, more=1)
+    assert small.train.sizes.max() < large.train.sizes.max()
+    run(PFEDME, data=small)
+    assert len(compilations) > 0
+    compilations.clear()
+    run(PFEDME, data=large)
+    assert compilations == []
 
 
 @pytest.mark.second

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, PyTree, Shaped
 
 from idiolect.client.objective import Objective
 from idiolect.core.jaxpr import Traced
-from idiolect.core.memory import is_aligned
+from idiolect.core.memory import aligned_empty, is_aligned
 from idiolect.data.federated import GeneratedSplit, Maker, Split
 from idiolect.models.conv import correlate_p, patch_size
 
@@ -23,8 +23,8 @@ Rows = tuple[Shaped[Array, "n ..."], Shaped[Array, "n"], Int[Array, ""]]
 class Arrays(NamedTuple):
     """One stored split on the device: flat samples, each client's first row and number of rows.
 
-    total: the number of all samples, computed once. outputs: each client's number of classes if clients number their
-    own classes.
+    total: the number of all samples, computed once. rows: those that hold samples; spare ones may follow them.
+    outputs: each client's number of classes if clients number their own classes.
     """
 
     x: Array
@@ -32,6 +32,7 @@ class Arrays(NamedTuple):
     starts: Int[Array, "clients"]
     sizes: Int[Array, "clients"]
     total: Float[Array, ""]
+    rows: Int[Array, ""]
     outputs: Int[Array, "clients"] | None = None
 
     def of(self, client_id: Int[Array, ""]) -> Rows:
@@ -51,6 +52,11 @@ class Generated(eqx.Module):
     sizes: Int[Array, "clients"]
     total: Float[Array, ""]
     outputs: None = None
+
+    @property
+    def rows(self) -> int:
+        """The rows of any client."""
+        return self.maker.capacity
 
     def of(self, client_id: Int[Array, ""]) -> Rows:
         """(x, y, first row): the client's generated samples, from row 0."""
@@ -74,7 +80,8 @@ def total_of(sizes: Int[np.ndarray, "clients"]) -> Float[Array, ""]:
 def to_device(split: Split | GeneratedSplit) -> Samples:
     """Move a split to the device, once for all simulations; it is cached as long as the split exists.
 
-    On a CPU, arrays aligned to 64 bytes are shared without a copy, and become read-only.
+    Features of at most `COPIED` bytes are copied and get spare rows, see `roomy`. On a CPU, larger ones that are
+    aligned to 64 bytes are shared without a copy, and become read-only.
     """
     if split not in _on_device:
         with jax.ensure_compile_time_eval():  # a concrete array even if called while tracing
@@ -88,11 +95,32 @@ def _moved(split: Split | GeneratedSplit) -> Samples:
         return Generated(split.maker, jax.device_put(sizes), total)
     starts = split.starts.astype(np.int32)
     outputs = None if split.outputs is None else split.outputs.astype(np.int32)
-    for array in (split.x, split.y, starts, sizes, outputs):
+    x, y = (with_spare_rows(a) if split.x.nbytes <= COPIED else a for a in (split.x, split.y))
+    for array in (x, y, starts, sizes, outputs):
         if array is not None and is_aligned(array):
             array.flags.writeable = False
-    x, y, starts, sizes, outputs = jax.device_put((split.x, split.y, starts, sizes, outputs), may_alias=True)
-    return Arrays(x, y, starts, sizes, total, outputs)
+    x, y, starts, sizes, outputs = jax.device_put((x, y, starts, sizes, outputs), may_alias=True)
+    return Arrays(x, y, starts, sizes, total, jnp.asarray(split.count, jnp.int32), outputs)
+
+
+COPIED = 2**26
+"""The most bytes of features that are copied to get spare rows."""
+
+
+def roomy(rows: int, parts: int = 4) -> int:
+    """The next of the numbers parts, parts + 1, .., 2 parts - 1 times a power of two.
+
+    Programs are compiled for so many rows, so that data of about the same size have the same ones.
+    """
+    step = 2 ** max(rows.bit_length() - parts.bit_length(), 0)
+    return -(-rows // step) * step
+
+
+def with_spare_rows(array: Shaped[np.ndarray, "n ..."]) -> Shaped[np.ndarray, "m ..."]:
+    """The array with rows of zeros after its own, `roomy` in all."""
+    wide = aligned_empty((roomy(len(array)), *array.shape[1:]), array.dtype)
+    wide[: len(array)], wide[len(array) :] = array, 0
+    return wide
 
 
 TILE = 256  # the most rows of a tile
@@ -190,11 +218,14 @@ class Tiles(eqx.Module):
         return int(np.diff(np.searchsorted(self.owner, edges)).max())
 
 
-def capacities(sizes: Int[np.ndarray, "clients"]) -> tuple[int, ...]:
-    """Ascending capacities for the smallest quarter, half, three quarters and all clients; near ones are left out."""
-    ascending: list[int] = [int(sizes.max())]
+def capacities(sizes: Int[np.ndarray, "clients"], most: int) -> tuple[int, ...]:
+    """Ascending capacities for the smallest quarter, half, three quarters and all clients; near ones are left out.
+
+    most: the capacity of all. The others are multiples of 8, and `roomy`.
+    """
+    ascending = [most]
     for share in (0.75, 0.5, 0.25):
-        rows = -(-int(np.quantile(sizes, share, method="higher")) // 8) * 8
+        rows = 8 * roomy(-(-int(np.quantile(sizes, share, method="higher")) // 8), 8)
         if 0 < rows < 0.95 * ascending[0]:
             ascending.insert(0, rows)
     return tuple(ascending)
@@ -203,6 +234,7 @@ def capacities(sizes: Int[np.ndarray, "clients"]) -> tuple[int, ...]:
 def tiles_of(
     split: Split | GeneratedSplit, tile: int, clients: Int[np.ndarray, "chosen"] | slice = slice(None)
 ) -> Tiles:
-    """The tiles of a split's clients (all by default), of at most `tile` rows and at most the largest client's."""
+    """The tiles of a split's clients (all by default), of at most `tile` rows and about the largest client's."""
     sizes = split.sizes[clients]
-    return Tiles.cut(split.starts[clients], sizes, min(tile, max(int(sizes.max()), 1)))
+    held = split.maker.capacity if isinstance(split, GeneratedSplit) else split.count
+    return Tiles.cut(split.starts[clients], sizes, max(min(tile, roomy(int(sizes.max()), 8), held), 1))

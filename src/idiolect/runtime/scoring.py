@@ -192,7 +192,7 @@ class Scorer:
             client, begin = ids[place], first[tile]
             x, y, _ = samples.of(client)
             # A slice near the end is moved back to fit; the weights then select the rows that were meant.
-            row = jnp.minimum(begin, y.shape[0] - tiles.rows)
+            row = jnp.minimum(begin, samples.rows - tiles.rows)
             position = row + jnp.arange(tiles.rows)
             part = Batch(
                 jax.lax.dynamic_slice_in_dim(x, row, tiles.rows),

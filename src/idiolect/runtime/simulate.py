@@ -14,7 +14,7 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Algorithm, start_of
 from idiolect.client.objective import Objective
-from idiolect.client.samples import Samples, capacities, most_rows, to_device
+from idiolect.client.samples import TILE, Samples, capacities, most_rows, roomy, to_device
 from idiolect.core.errors import DivergedError, require
 from idiolect.core.random import check_seed
 from idiolect.data.federated import FederatedData
@@ -98,7 +98,13 @@ class Simulation:
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Capacities (rows) for the smallest quarter of the clients, half, three quarters, all."""
-        return capacities(self.training.train.sizes)
+        return capacities(self.training.train.sizes, self.capacity)
+
+    @cached_property
+    def capacity(self) -> int:
+        """Rows that hold any client's training samples: `roomy` where the model computes a row at little cost."""
+        largest = int(self.training.train.sizes.max())
+        return roomy(largest, 8) if self.tile == TILE else largest
 
     def init(self, seed: int | Int[Array, ""], params: PyTree | None = None, rows: Path | None = None) -> State:
         """Make the state before the first round, on the devices, from `params` or else the simulation's own.
@@ -142,7 +148,7 @@ class Simulation:
             self.objective,
             self.sampling,
             population=self.training.num_clients,
-            capacity=int(self.training.train.sizes.max()),
+            capacity=self.capacity,
             tile=self.tile,
             sizes=self.sizes,
             block=self.block,

@@ -78,8 +78,8 @@ class Draws:
         """One split of one division on the device, as rows of the pool of all."""
         if (draw, name) not in self._arrays:
             sizes, (x, y) = self.first.split(name).sizes, self._pool
-            starts = jnp.asarray(self.starts(draw, name), jnp.int32)
-            self._arrays[draw, name] = Arrays(x, y, starts, jnp.asarray(sizes, jnp.int32), total_of(sizes))
+            starts, own = (jnp.asarray(rows, jnp.int32) for rows in (self.starts(draw, name), sizes))
+            self._arrays[draw, name] = Arrays(x, y, starts, own, total_of(sizes), jnp.asarray(len(y), jnp.int32))
         return self._arrays[draw, name]
 
     def starts(self, draw: int, name: str) -> np.ndarray:

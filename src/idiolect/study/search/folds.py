@@ -79,7 +79,7 @@ class Folds:
         outputs = None if train.outputs is None else jnp.asarray(train.outputs.astype(np.int32))
         x, y = jnp.asarray(train.x[self.rows]), jnp.asarray(train.y[self.rows])
         none = jnp.zeros(0, jnp.int32)
-        return Arrays(x, y, none, none, jnp.zeros(()), outputs)
+        return Arrays(x, y, none, none, jnp.zeros(()), jnp.asarray(len(y), jnp.int32), outputs)
 
     def _arrays(self, starts: Int[np.ndarray, "clients"], sizes: Int[np.ndarray, "clients"]) -> Arrays:
         starts_, sizes_ = jnp.asarray(starts, jnp.int32), jnp.asarray(sizes, jnp.int32)
