@@ -253,7 +253,7 @@ def test_batched_clients_have_one_program(x64):
     data, objective, params = problem_of("wide")
     alone, batched = (Simulation(data, objective, params, METHODS["fedavg"], block=block) for block in (1, 2))
     clients = [s.plan.client(s.arrays, jnp.asarray(0), jnp.asarray(0)) for s in (alone, batched)]
-    assert [client.federation.sizes for client in clients] == [(8, 40, 320), ()]
+    assert [client.federation.sizes for client in clients] == [(8, 40, 300), ()]
 
 
 def test_a_step_costs_fewer_operations(plainly):

@@ -64,7 +64,7 @@ def test_other_floats_another_seed_and_the_same_again_compile_nothing(compilatio
 
 
 def test_some_more_samples_of_each_client_compile_nothing(compilations):
-    """Training sets of 13 to 19 samples become ones of 13 to 20: capacities and arrays are of the same `roomy` sizes."""
+    """Training sets of 13 to 19 samples become ones of 13 to 20: the sizes that programs have stay the same."""
     small, large = data_of(11, features=9), data_of(11, features=9, more=1)
     assert small.train.sizes.max() < large.train.sizes.max()
     run(PFEDME, data=small)

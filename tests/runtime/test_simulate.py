@@ -157,3 +157,13 @@ def test_divergence_on_the_server_names_the_aggregation():
     with pytest.raises(DivergedError, match="in round 1, stage: aggregation") as e:
         run(simulation)
     assert (e.value.round, e.value.client, e.value.stage) == (1, None, "aggregation")
+
+
+def test_capacities_are_roomy_where_more_rows_cost_little(monkeypatch):
+    """33 samples at most: 36 rows, but 33 for a wide first layer, and for tiles of few rows."""
+    small, wide = classification((5, 33, 17)), classification((5, 33, 17), features=500, hidden=10)
+    method = FedAvg(rate=0.1, local_steps=2)
+    assert small.simulation(method).plan.capacity == 36
+    assert wide.simulation(method).plan.capacity == 33
+    monkeypatch.setattr("idiolect.client.samples.CACHE", 1)
+    assert small.simulation(method).plan.capacity == 33

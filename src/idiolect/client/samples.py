@@ -221,11 +221,11 @@ class Tiles(eqx.Module):
 def capacities(sizes: Int[np.ndarray, "clients"], most: int) -> tuple[int, ...]:
     """Ascending capacities for the smallest quarter, half, three quarters and all clients; near ones are left out.
 
-    most: the capacity of all. The others are multiples of 8, and `roomy`.
+    most: the capacity of all. The others are multiples of 8.
     """
     ascending = [most]
     for share in (0.75, 0.5, 0.25):
-        rows = 8 * roomy(-(-int(np.quantile(sizes, share, method="higher")) // 8), 8)
+        rows = -(-int(np.quantile(sizes, share, method="higher")) // 8) * 8
         if 0 < rows < 0.95 * ascending[0]:
             ascending.insert(0, rows)
     return tuple(ascending)

@@ -84,7 +84,7 @@ def first_layer(objective: Objective, params: Params, fixed: Params | None, x: P
     """
     leaves, structure = jax.tree.flatten(params)
     for place in sorted(range(len(leaves)), key=lambda index: -leaves[index].size):
-        if leaves[place].ndim != 2 or leaves[place].size < SMALLEST:
+        if not is_large(leaves[place]):
             continue
         others = [leaf for index, leaf in enumerate(leaves) if index != place]
 
@@ -97,6 +97,11 @@ def first_layer(objective: Objective, params: Params, fixed: Params | None, x: P
         if len(readers) == 1 and _is_entrance(traced, readers[0]):
             return FirstLayer(place, traced, readers[0])
     return None
+
+
+def is_large(leaf: Array) -> bool:
+    """Whether steps of a weight matrix may be taken in the span of the samples, if its layer is the first one."""
+    return leaf.ndim == 2 and leaf.size >= SMALLEST
 
 
 def _is_entrance(traced: Traced, step: Step) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Algorithm, start_of
+from idiolect.client import span
 from idiolect.client.objective import Objective
 from idiolect.client.samples import TILE, Samples, capacities, most_rows, roomy, to_device
 from idiolect.core.errors import DivergedError, require
@@ -102,9 +103,14 @@ class Simulation:
 
     @cached_property
     def capacity(self) -> int:
-        """Rows that hold any client's training samples: `roomy` where the model computes a row at little cost."""
+        """Rows that hold any client's training samples: `roomy`, but for models for which more rows cost much.
+
+        These are models with large intermediate values, and those whose steps may be taken in the span of the
+        samples, which costs as the square of the rows.
+        """
         largest = int(self.training.train.sizes.max())
-        return roomy(largest, 8) if self.tile == TILE else largest
+        costly = self.tile < TILE or any(span.is_large(leaf) for leaf in jax.tree.leaves(self.params))
+        return largest if costly else roomy(largest, 8)
 
     def init(self, seed: int | Int[Array, ""], params: PyTree | None = None, rows: Path | None = None) -> State:
         """Make the state before the first round, on the devices, from `params` or else the simulation's own.
