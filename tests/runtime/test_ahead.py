@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from idiolect.algorithms.registry import build
-from idiolect.core.memory import aligned_empty
+from idiolect.core.memory import aligned_empty, is_mapped
 from idiolect.data import FederatedData, FolderWriter, load_data
 from idiolect.data.federated import SPLITS
 from idiolect.runtime import ahead
-from idiolect.runtime.ahead import Ahead, is_mapped
+from idiolect.runtime.ahead import Ahead
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.program import Program
 from idiolect.runtime.simulate import Simulation

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, PyTree, Shaped
 
 from idiolect.client.objective import Objective
 from idiolect.core.jaxpr import Traced
-from idiolect.core.memory import aligned_empty, is_aligned
+from idiolect.core.memory import aligned_empty, is_aligned, is_mapped
 from idiolect.data.federated import GeneratedSplit, Maker, Split
 from idiolect.models.conv import correlate_p, patch_size
 
@@ -80,8 +80,8 @@ def total_of(sizes: Int[np.ndarray, "clients"]) -> Float[Array, ""]:
 def to_device(split: Split | GeneratedSplit) -> Samples:
     """Move a split to the device, once for all simulations; it is cached as long as the split exists.
 
-    Features of at most `COPIED` bytes are copied and get spare rows, see `roomy`. On a CPU, larger ones that are
-    aligned to 64 bytes are shared without a copy, and become read-only.
+    Features of at most `COPIED` bytes that no file holds are copied and get spare rows, see `roomy`. On a CPU, all
+    others that are aligned to 64 bytes are shared without a copy, and become read-only.
     """
     if split not in _on_device:
         with jax.ensure_compile_time_eval():  # a concrete array even if called while tracing
@@ -95,7 +95,8 @@ def _moved(split: Split | GeneratedSplit) -> Samples:
         return Generated(split.maker, jax.device_put(sizes), total)
     starts = split.starts.astype(np.int32)
     outputs = None if split.outputs is None else split.outputs.astype(np.int32)
-    x, y = (with_spare_rows(a) if split.x.nbytes <= COPIED else a for a in (split.x, split.y))
+    copied = split.x.nbytes <= COPIED and not is_mapped(split.x)
+    x, y = (with_spare_rows(a) if copied else a for a in (split.x, split.y))
     for array in (x, y, starts, sizes, outputs):
         if array is not None and is_aligned(array):
             array.flags.writeable = False

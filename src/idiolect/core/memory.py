@@ -1,6 +1,7 @@
 """Memory: how much this machine has, and aligned arrays, which numpy and a CPU device share without a copy."""
 
 import math
+import mmap
 import os
 
 import numpy as np
@@ -41,3 +42,8 @@ def aligned_empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float32) -
 def is_aligned(array: Shaped[np.ndarray, "..."]) -> bool:
     """Whether the device can use the array without a copy."""
     return array.flags.c_contiguous and array.ctypes.data % BOUNDARY == 0
+
+
+def is_mapped(array: Shaped[np.ndarray, "..."]) -> bool:
+    """Whether an array is a file's that is mapped into memory, and not a part of one."""
+    return isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap)

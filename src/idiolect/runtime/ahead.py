@@ -5,7 +5,6 @@ wait. So rounds run in windows, and meanwhile the system is asked for the rows t
 draws and results are those of samples in memory, to the last bit.
 """
 
-import mmap
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +16,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PRNGKeyArray, Shaped
+from jaxtyping import Array, Int, PRNGKeyArray
 
+from idiolect.core.memory import is_mapped
 from idiolect.data.federated import GeneratedSplit, Split
 from idiolect.runtime.round import State
 from idiolect.runtime.sampling import Sampling
@@ -89,8 +89,3 @@ class Ahead:
             return jnp.where(present, ids, ids[:, :1])
 
         return jax.jit(cohorts, static_argnums=2)
-
-
-def is_mapped(array: Shaped[np.ndarray, "..."]) -> bool:
-    """Whether an array is a file's that is mapped into memory, and not a part of one."""
-    return isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap)

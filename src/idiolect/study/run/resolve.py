@@ -16,10 +16,10 @@ from idiolect.algorithms import registry as methods
 from idiolect.algorithms.base import Algorithm, remarks_of
 from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.core.handing import Handed, hand_over
+from idiolect.core.memory import is_mapped
 from idiolect.data.federated import FederatedData, Split
 from idiolect.data.sets import registry as sources
 from idiolect.models import check_model
-from idiolect.runtime.ahead import is_mapped
 from idiolect.runtime.evaluate import evaluated_clients
 from idiolect.runtime.program import Program
 from idiolect.runtime.simulate import Simulation
