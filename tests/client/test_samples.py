@@ -11,7 +11,17 @@ import pytest
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.registry import build
 from idiolect.client.objective import objective_of
-from idiolect.client.samples import CACHE, COPIED, TILE, capacities, equal_tiles, most_rows, roomy, to_device
+from idiolect.client.samples import (
+    CACHE,
+    COPIED,
+    TILE,
+    capacities,
+    equal_tiles,
+    most_rows,
+    roomy,
+    tiles_of,
+    to_device,
+)
 from idiolect.core.memory import aligned_empty
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.sets.synthetic import synthetic_population
@@ -169,9 +179,18 @@ def test_samples_that_are_copied_have_spare_rows_of_zeros_and_larger_ones_are_no
     assert shared.x.unsafe_buffer_pointer() == x.ctypes.data
 
 
+def test_tiles_are_roomy_but_within_the_rows_that_there_are():
+    several, one = (classification(sizes).data.train for sizes in ((33, 5), (33,)))
+    assert (tiles_of(several, TILE).rows, tiles_of(one, TILE).rows, tiles_of(several, 20).rows) == (36, 33, 20)
+    made = synthetic_population(clients=12, max_size=60, validation=0.2).train
+    largest = int(made.sizes.max())
+    assert made.maker.capacity == largest < roomy(largest, 8)
+    assert tiles_of(made, TILE).rows == largest
+
+
 def test_spare_rows_change_no_bit(monkeypatch):
     """With a tile that ends at the last sample, and one that begins before it."""
-    problem = classification((5, 30, 17))
+    problem = classification((5, 230, 117, 61, 33))
     found = []
     for most in (COPIED, 0):
         monkeypatch.setattr("idiolect.client.samples.COPIED", most)
@@ -181,7 +200,7 @@ def test_spare_rows_change_no_bit(monkeypatch):
         simulation = Simulation(
             data, problem.objective, problem.params, FedAvg(rate=0.1, local_steps=3, batch_size=0)
         )
-        assert (len(simulation.arrays.y) > 52) == (most > 0)
+        assert (len(simulation.arrays.y) > 446) == (most > 0)
         state = simulation.advance(simulation.init(0), 2)
         (scores,) = Evaluator(simulation)(state, ("global",), ("train",))
         found.append((flat(state.shared.params).tobytes(), np.asarray(scores.loss).tobytes()))
