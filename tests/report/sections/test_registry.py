@@ -12,10 +12,10 @@ from idiolect.study.analyse.pairs import pairs_of
 TABLE = Extra("Clients", ("clients", "seeds"), (("3", "2"),))
 
 
-def numbers() -> Extra:
-    """A table with a number in the place of a text."""
+def wrong(row: object) -> Extra:
+    """A table of one column with a row that is none."""
     table = Extra("T", ("a",), ())
-    object.__setattr__(table, "rows", ((1,),))
+    object.__setattr__(table, "rows", (row,))
     return table
 
 
@@ -45,7 +45,9 @@ def test_what_is_registered_gets_the_results_and_follows_idiolects_own(toy, monk
         (ValueError("no disk"), "ValueError: no disk"),
         (("a", "b"), "a section returns an Extra or None, not tuple"),
         (Extra("T", ("a", "b"), (("1",),)), "table 'T': each row has 2 texts, not ('1',)"),
-        (numbers(), "table 'T': each row has 1 texts, not (1,)"),
+        (wrong((1,)), "table 'T': each row has 1 texts, not (1,)"),
+        (wrong("x"), "table 'T': each row has 1 texts, not 'x'"),
+        (wrong(1), "table 'T': each row has 1 texts, not 1"),
     ],
 )
 def test_a_section_of_another_package_that_fails_is_left_out_with_the_reason(toy, returned, reason):

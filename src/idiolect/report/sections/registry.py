@@ -46,8 +46,9 @@ def checked(table: object) -> Extra | None:
         return None
     require(isinstance(table, Extra), f"a section returns an Extra or None, not {type(table).__name__}")
     table = cast("Extra", table)
-    for row in cast("tuple[tuple[object, ...], ...]", (table.header, *table.rows)):
-        fits = len(row) == len(table.header) and all(isinstance(cell, str) for cell in row)
+    for row in cast("tuple[object, ...]", (table.header, *table.rows)):
+        cells = cast("tuple[object, ...]", row) if isinstance(row, tuple) else (None,)
+        fits = len(cells) == len(table.header) and all(isinstance(cell, str) for cell in cells)
         require(fits, f"table '{table.title}': each row has {len(table.header)} texts, not {row!r}")
     return table
 
