@@ -54,7 +54,7 @@ def divisions(state):
 
 
 @pytest.mark.second
-@pytest.mark.parametrize("sizes", [second(SIZES), (220, 180, 150)])
+@pytest.mark.parametrize("sizes", [SIZES, (220, 180, 150)])
 def test_regression_trees_with_missing_values_and_divided_clients_are_lightgbms(x64, sizes):
     """The intercepts are held small, so that the trees have to divide the clients; three: one against the rest."""
     parts = parts_of("regression", sizes, missing=0.15, spread=2.0)
@@ -89,7 +89,7 @@ def test_logistic_trees_with_divided_clients_are_lightgbms(x64):
 
 
 @pytest.mark.second
-@pytest.mark.parametrize(("divided", "kinds"), [second(False, 6), second(False, 40), second(True, 6), (True, 40)])
+@pytest.mark.parametrize(("divided", "kinds"), [(False, 6), (False, 40), (True, 6), (True, 40)])
 def test_regression_trees_with_native_categories_are_lightgbms(x64, kinds, divided):
     """A column of categories is divided by sets; rows of no category go right; clients may be divided as well."""
     parts = with_words(parts_of("regression", missing=0.1, spread=2.0 if divided else 0.5), "regression", kinds)
@@ -237,7 +237,7 @@ def small():
 
 
 @pytest.mark.second
-@pytest.mark.parametrize("block", [second(1), 3])
+@pytest.mark.parametrize("block", [1, 3])
 def test_neither_the_order_of_clients_nor_the_block_matters(small, block):
     parts, simulation, state = small
     expected = outputs_of(forests_of(simulation, state), parts)
@@ -277,7 +277,7 @@ def test_without_divisions_only_the_sum_of_the_messages_counts(small):
 
 
 @pytest.mark.second
-@pytest.mark.parametrize(("block", "train"), [(1, "cohort"), second(1, "all"), second(3, "cohort"), second(3, "all")])
+@pytest.mark.parametrize(("block", "train"), [(1, "cohort"), (1, "all"), (3, "cohort"), (3, "all")])
 def test_messages_that_are_added_as_they_are_made_are_those_of_aggregate(monkeypatch, train, block):
     """A cohort whose size differs from round to round, so that some of its rows are padding."""
     parts = parts_of("two", spread=2.0, dtype=np.float32)

@@ -161,7 +161,7 @@ def test_the_order_of_clients_only_renames_the_groups():
 
 
 @pytest.mark.second
-@pytest.mark.parametrize("settings", [second({}), {"start": "random", "most_groups": 1, "groups": 1.0}])
+@pytest.mark.parametrize("settings", [{}, {"start": "random", "most_groups": 1, "groups": 1.0}])
 def test_execution_and_padding_change_nothing(settings):
     method = IFCA(**{"rate": 0.1, "local_steps": 3, "batch_size": 4, "groups": 3.0} | settings)
     is_the_same_however_executed(method)

@@ -50,7 +50,7 @@ def by_hand(given, params, index, rate, update, steps=3):
 
 
 @pytest.mark.second
-@pytest.mark.parametrize("update", [second("sequential"), "simultaneous"])
+@pytest.mark.parametrize("update", ["sequential", "simultaneous"])
 def test_one_rate_is_federated_averaging_of_the_split_model(update):
     given = problem(**FLAT)
     state = run(given.simulation(mmfl(update=update)))

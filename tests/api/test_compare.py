@@ -11,7 +11,6 @@ import idiolect
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.data import from_arrays
 from tests.modalities import FLAT, MODEL, data_of
-from tests.tiers import second
 
 METHODS = [{"name": "local", "local_steps": 1}, {"name": "fedavg", "local_steps": 1}]
 SMALL = {"rounds": 2, "eval_every": 1, "quiet": True}
@@ -37,7 +36,7 @@ def open_files(folder: Path) -> list[str]:
 
 @pytest.mark.second
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are listed on Linux only")
-@pytest.mark.parametrize("kept", [True, second(False)])
+@pytest.mark.parametrize("kept", [True, False])
 def test_no_file_stays_open(data, tmp_path, monkeypatch, kept):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     out = tmp_path / "out" if kept else None

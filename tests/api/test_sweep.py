@@ -14,7 +14,6 @@ from idiolect.report.sweeps import frame
 from idiolect.study.search.choose import NONE, Swept, Tried, setting_of
 from idiolect.study.spec.experiment import comparison_of
 from idiolect.study.store.summary import over_seeds
-from tests.tiers import second
 
 module = importlib.import_module("idiolect.api.sweep")  # the package's `sweep` is the function
 SMALL = {"name": "fedavg", "local_steps": 2, "batch_size": 5}
@@ -138,7 +137,7 @@ class Own(idiolect.Local):
 
 
 @pytest.mark.second
-@pytest.mark.parametrize("method", [Own, second(Own(local_steps=2, batch_size=5))])
+@pytest.mark.parametrize("method", [Own, Own(local_steps=2, batch_size=5)])
 def test_a_method_is_swept_as_a_class_and_as_it_is_made(three_clients, method):
     result = idiolect.sweep(three_clients, "mlr", method, space={"rate": [1e-6, 0.5]}, rounds=2)
     assert result.best.setting.values["rate"] == 0.5

@@ -58,11 +58,11 @@ def simulation(data: FederatedData, name: str, **options: object) -> Simulation:
     ("name", "sampling", "cohort"),
     [
         ("ditto", "binomial", 4.5),
-        second("scaffold", "binomial", 4.5),
-        second("ditto", "fixed", 5),
-        second("scaffold", "fixed", 5),
-        second("fedper", "fixed", 5),
-        second("fedper", "binomial", 4.5),
+        ("scaffold", "binomial", 4.5),
+        ("ditto", "fixed", 5),
+        ("scaffold", "fixed", 5),
+        ("fedper", "fixed", 5),
+        ("fedper", "binomial", 4.5),
     ],
 )
 def test_made_samples_train_and_evaluate_as_stored_ones(made, tmp_path, name, sampling, cohort):

@@ -13,7 +13,6 @@ import pytest
 from idiolect.core import plugins
 from idiolect.core.errors import ConfigError
 from idiolect.core.plugins import PluginWarning, Registry, provided
-from tests.tiers import second
 
 ROOT = Path(__file__).parents[2]
 METHOD = '''
@@ -182,7 +181,7 @@ def test_what_a_package_brings_is_used_by_name_in_a_comparison_and_at_sites(tmp_
 
 
 @pytest.mark.second
-@pytest.mark.parametrize("first", [second("algorithms.base"), second("data"), "api", second("metrics.registry")])
+@pytest.mark.parametrize("first", ["algorithms.base", "data", "api", "metrics.registry"])
 def test_the_package_may_import_idiolect_whichever_part_was_imported_first(first, tmp_path, environment):
     code = f"import idiolect.{first}; from idiolect.data import load; print(load({{'name': 'clouds'}}).num_clients)"
     assert call(environment, tmp_path, "-c", code).stdout.split() == ["3"]

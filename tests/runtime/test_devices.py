@@ -71,7 +71,7 @@ def test_eight_devices_are_one(tmp_path, methods):
 
 
 @pytest.mark.second
-@pytest.mark.parametrize(("sampling", "each"), [("fixed", 4), second("binomial", 2)])
+@pytest.mark.parametrize(("sampling", "each"), [("fixed", 4), ("binomial", 2)])
 def test_devices_that_compute_a_client_together_are_one(tmp_path, sampling, each):
     """Two clients on eight devices: four for each; 3.5 expected clients: two for each."""
     file = tmp_path / "found.npz"

@@ -13,7 +13,6 @@ from idiolect.core.errors import ConfigError
 from idiolect.runtime.memory import MEMORY, at_once, default_memory
 from idiolect.runtime.program import Program, member_of
 from tests.federations import classification
-from tests.tiers import second
 
 METHODS = {"ditto": Ditto(local_steps=3, batch_size=4), "pfedme": PFedMe(local_steps=3, batch_size=4, inner_steps=2)}
 
@@ -30,7 +29,7 @@ def counted(program, rows):
 
 
 @pytest.mark.second
-@pytest.mark.parametrize(("method", "block"), [("ditto", 1), second("ditto", 8), second("pfedme", 8)])
+@pytest.mark.parametrize(("method", "block"), [("ditto", 1), ("ditto", 8), ("pfedme", 8)])
 def test_the_estimate_is_within_a_factor_of_what_xla_counts(method, block):
     made = program(method, block)
     for rows in (1, 6):

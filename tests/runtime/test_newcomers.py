@@ -199,7 +199,7 @@ def test_mocha_refuses_new_clients_beside_a_relation_that_does_not_know_them(set
 
 
 @pytest.mark.second
-@pytest.mark.parametrize("name", [second("fedper"), second("fedrep"), "pflego"])
+@pytest.mark.parametrize("name", ["fedper", "fedrep", "pflego"])
 def test_the_head_alone_is_fitted_on_a_frozen_body(name: str) -> None:
     """The head's gradient vanishes, the body is the run's to the last bit. Ridge keeps the optimum in reach."""
     settings = {"fedper": {"rate": 0.5, "batch_size": 0}, "fedrep": {"rate": 0.5, "batch_size": 0, "head_steps": 20}}

@@ -182,7 +182,7 @@ def members(table, x):
 
 
 @pytest.mark.second
-@pytest.mark.parametrize("seed", [0, second(1), second(2)])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_growth_in_few_passes_is_best_first_growth(seed):
     """One node at a time, with all gains known before each split, in plain numpy."""
     rng = np.random.default_rng(seed)

@@ -18,7 +18,6 @@ from idiolect.deploy.transport import InProcess
 from idiolect.study.store.store import DATABASE, Store
 from tests.deploy.federation import data_of, experiment_of, hub_of, kept_file, participation, scores_of, sites_of
 from tests.deploy.hub.test_membership import Until
-from tests.tiers import second
 
 DATA = data_of(4)
 RUN = "t/ditto/seed0"
@@ -132,7 +131,7 @@ def late(folder, experiment):
 
 
 @pytest.mark.second
-@pytest.mark.parametrize("from_beginning", [second(False), True])
+@pytest.mark.parametrize("from_beginning", [False, True])
 def test_a_site_that_joined_late_costs_only_the_rounds_since(tmp_path, from_beginning):
     experiment = experiment_of(["ditto"], eval_every=2)
     hub, sites = late(tmp_path / "late", experiment)
