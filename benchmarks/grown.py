@@ -16,13 +16,13 @@ from statistics import mean
 import numpy as np
 import pandas as pd
 
-from benchmarks.start import ROOT, seconds_to_the_first_round
+from benchmarks.start import checkouts, seconds_to_the_first_round
 
 CLIENTS, FEATURES = 15, 8
 STEPS = {"first call": 0.0, "second call": 0.0, "1 % more rows": 0.01, "5 % more rows": 0.05}
 """How many more rows the table has, as a share; one call after the other."""
-OPTIONS = ["--client", "client", "--label", "y", "--methods", "fedavg,ditto,fedrep,local", "--rate", "0.1"]
-SHORT = ["--rounds", "10", "--seeds", "2"]
+COLUMNS = ["--client", "client", "--label", "y"]
+METHODS = ["--methods", "fedavg,ditto,fedrep,local", "--rate", "0.1", "--rounds", "10", "--seeds", "2"]
 
 
 def table(seed: int, more: float) -> pd.DataFrame:
@@ -45,17 +45,17 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=4, help="tables, each with two calls before it grows")
     parser.add_argument("--before", type=Path, help="another checkout, whose calls take turns with these")
     given = parser.parse_args()
-    checkouts = {"now": ROOT, **({"before": given.before} if given.before else {})}
-    found = {(name, step): list[tuple[float, int]]() for name in checkouts for step in STEPS}
+    turns = checkouts(given.before)
+    found = {(name, step): list[tuple[float, int]]() for name in turns for step in STEPS}
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(given.tables):
             for step, more in STEPS.items():
                 file = Path(folder, f"table{seed}.csv")
                 table(seed, more).to_csv(file, index=False)
-                for name, checkout in checkouts.items():
+                for name, checkout in turns.items():
                     cache = Path(folder, f"{name}{seed}")
                     kept = programs(cache)
-                    command = ["compare", "--data", str(file), *OPTIONS, *SHORT]
+                    command = ["compare", "--data", str(file), *COLUMNS, *METHODS]
                     _, seconds = seconds_to_the_first_round(command, checkout, cache)
                     found[name, step].append((seconds, programs(cache) - kept))
                     print(f"{name}, table {seed}, {step}: {found[name, step][-1]}", file=sys.stderr, flush=True)

@@ -45,6 +45,11 @@ def seconds_to_the_first_round(command: Sequence[str], checkout: Path, cache: Pa
         return first, time.perf_counter() - began
 
 
+def checkouts(before: Path | None) -> dict[str, Path]:
+    """This checkout, and the one of before if it is given, whose calls take turns."""
+    return {"now": ROOT, **({"before": before} if before else {})}
+
+
 def main() -> None:
     """Measure and print one line for each checkout."""
     parser = argparse.ArgumentParser(description="Seconds from a command to its first rounds.")
@@ -52,11 +57,11 @@ def main() -> None:
     parser.add_argument("--before", type=Path, help="another checkout, whose calls take turns with these")
     parser.add_argument("command", nargs="+", help="after --: the command without --out")
     given = parser.parse_args()
-    checkouts = {"now": ROOT, **({"before": given.before} if given.before else {})}
+    turns = checkouts(given.before)
     with tempfile.TemporaryDirectory() as folder:
-        measured = {name: list[tuple[float, float]]() for name in checkouts}
+        measured = {name: list[tuple[float, float]]() for name in turns}
         for turn in range(given.repeats + 1):
-            for name, checkout in checkouts.items():
+            for name, checkout in turns.items():
                 times = seconds_to_the_first_round(given.command, checkout, Path(folder) / name)
                 measured[name].append(times)
                 print(

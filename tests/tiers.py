@@ -1,7 +1,8 @@
 """The two tiers of the tests: `make test` runs the first, `make test-all` both.
 
-The second tier (`pytest.mark.second`) has what takes long and repeats a proof of the first on more methods, processes
-or devices. `.ci/run` runs the first tier, and both tiers of a tenth of the files, the next tenth with each commit.
+The second tier (`pytest.mark.second`) has what takes long: proofs of the first on more methods, settings or devices,
+and faults of processes and disks. `.ci/run` runs both tiers of a tenth of the files, the next tenth with each commit,
+and the first tier of all others.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,12 +35,23 @@ LONGEST_SECOND = (
     "docs/test_blocks.py",
     "algorithms/test_boosted_intercept.py",
     "algorithms/parts/test_private_trees.py",
-    "runtime/test_distributed.py",
-    "api/test_run.py",
+    "deploy/hub/test_honest.py",
+    "deploy/test_transport.py",
     "deploy/attacks/test_liar.py",
     "deploy/nvflare/test_revocation.py",
+    # The lighter ones of the second ten are with the heavier ones of the first.
+    "runtime/test_distributed.py",
+    "cli/test_site.py",
+    "deploy/nvflare/test_local_federation.py",
+    "client/test_span.py",
+    "cli/test_queries.py",
+    "api/test_combined_estimators.py",
+    "runtime/test_ahead.py",
+    "examples/test_examples.py",
+    "deploy/hub/test_rounds.py",
+    "api/test_run.py",
 )
-"""Files whose second tier takes long: each is in a share of its own, the first one in share 0."""
+"""Files whose tests take long: two in each of ten shares, the first of each ten in share 0."""
 
 
 def by_method(names: Iterable[str]) -> list[Any]:

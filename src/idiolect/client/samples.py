@@ -77,6 +77,10 @@ def total_of(sizes: Int[np.ndarray, "clients"]) -> Float[Array, ""]:
     return jnp.asarray(int(sizes.sum()), jnp.result_type(float))
 
 
+COPIED = 2**26
+"""The most bytes of features that are copied to get spare rows."""
+
+
 def to_device(split: Split | GeneratedSplit) -> Samples:
     """Move a split to the device, once for all simulations; it is cached as long as the split exists.
 
@@ -104,14 +108,11 @@ def _moved(split: Split | GeneratedSplit) -> Samples:
     return Arrays(x, y, starts, sizes, total, jnp.asarray(split.count, jnp.int32), outputs)
 
 
-COPIED = 2**26
-"""The most bytes of features that are copied to get spare rows."""
-
-
 def roomy(rows: int, parts: int = 4) -> int:
-    """The next of the numbers parts, parts + 1, .., 2 parts - 1 times a power of two.
+    """The least number, of at least `rows`, that is parts, parts + 1, .. or 2 parts - 1 times a power of two.
 
-    Programs are compiled for so many rows, so that data of about the same size have the same ones.
+    It is less than rows (1 + 1 / parts). Programs are compiled for so many rows, so that data of about the same size
+    have the same programs.
     """
     step = 2 ** max(rows.bit_length() - parts.bit_length(), 0)
     return -(-rows // step) * step
