@@ -7,6 +7,7 @@ import os
 import runpy
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,9 @@ if LEADS:
         shutil.rmtree(cache)
     cache.mkdir(parents=True, exist_ok=True)
     folder = str(cache)
+    # What one process has compiled of Python, workers and the commands of the tests read, too.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     # Programs that run for milliseconds need no expensive optimisation: half of what the tests would take. Not every
     # XLA knows every flag, and it ends the process at an unknown one.
     known_flags = runpy.run_path(str(Path(__file__).parents[1] / "src/idiolect/runtime/xla_flags.py"))["known_flags"]
@@ -37,7 +41,7 @@ if LEADS:
     os.environ |= {
         "IDIOLECT_CACHE": folder,
         "JAX_COMPILATION_CACHE_DIR": folder,
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.01",  # below it, to keep a program takes longer
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         "JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0",  # programs need not know which line of Python each operation is from
         "OPENBLAS_NUM_THREADS": "1",  # the workers share the cores; waiting threads of numpy's would take them
@@ -67,6 +71,22 @@ def one_device() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def one_context() -> None:
+    """A thread writes all its programs in one MLIR context: JAX makes one for each, which takes most of the time."""
+    from jax._src.interpreters import mlir
+
+    make, kept = getattr(mlir, "make_ir_context", None), threading.local()
+
+    def context() -> Any:
+        if not hasattr(kept, "context"):
+            kept.context = make()
+        return kept.context
+
+    if make:
+        mlir.make_ir_context = context
+
+
+@pytest.fixture(scope="session", autouse=True)
 def rare_garbage(one_device: None) -> None:
     """What is imported stays: Python's collector does not look at it, and at the rest less often than by default."""
     gc.collect()
@@ -88,15 +108,19 @@ def monkeypatch(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
     """As pytest's own; programs compiled with what is replaced are forgotten, before and after."""
     from idiolect.runtime import compiled
 
-    replace = monkeypatch.setattr
+    replace, replaced = monkeypatch.setattr, list[str]()
 
-    def setattr_(*arguments: Any, **options: Any) -> None:
-        compiled.forget()
-        replace(*arguments, **options)
+    def setattr_(target: Any, *arguments: Any, **options: Any) -> None:
+        place = target if isinstance(target, str) else getattr(target, "__name__", type(target).__module__)
+        if place.partition(".")[0] not in sys.stdlib_module_names:  # no program is made from sys.argv
+            replaced.append(place)
+            compiled.forget()
+        replace(target, *arguments, **options)
 
     monkeypatch.setattr = setattr_
     yield monkeypatch
-    compiled.forget()
+    if replaced:
+        compiled.forget()
 
 
 Call = Callable[..., tuple[int, str, str]]
