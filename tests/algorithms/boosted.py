@@ -8,6 +8,7 @@ import numpy as np
 
 from idiolect.algorithms.parts.boosting import Boosting
 from idiolect.client.objective import objective_of
+from idiolect.client.samples import with_spare_rows
 from idiolect.core import tree
 from idiolect.data.federated import FederatedData
 from idiolect.data.schema.columns import Category, Column, Number
@@ -94,7 +95,7 @@ def simulation_of(parts: Parts, task: str, method: Boosting, words: int = 0, **o
     params = jax.tree.map(lambda a: a, model)
     simulation = Simulation(data, objective_of(model, data.task), params, method, **options)
     if np.isnan(x).any():  # a federation refuses missing values, a method need not
-        simulation.arrays = simulation.arrays._replace(x=jax.numpy.asarray(x))
+        simulation.arrays = simulation.arrays._replace(x=jax.numpy.asarray(with_spare_rows(x)))
     return simulation
 
 
