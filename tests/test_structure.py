@@ -160,6 +160,7 @@ ALSO = [
     "deploy/attacks/test_stale.py",
     "deploy/hub/test_honest.py",
     "deploy/hub/test_liars.py",
+    "deploy/hub/test_lies.py",
     "deploy/hub/test_membership.py",
     "deploy/hub/test_rollback.py",
     "deploy/nvflare/test_networks.py",

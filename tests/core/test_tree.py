@@ -90,6 +90,18 @@ def test_bytes_are_those_of_all_leaves():
     assert tree.bytes_of(jax.eval_shape(lambda: mixed)) == 3 * 4 + 4 + 1
 
 
+def test_a_copy_has_buffers_of_its_own_and_keeps_what_is_no_array():
+    given = {"x": jnp.arange(3.0), "key": jax.random.key(7), "none": None, "name": "mean", "rate": 0.5}
+    copy = tree.copied(given)
+    assert copy["x"].unsafe_buffer_pointer() != given["x"].unsafe_buffer_pointer()
+    assert jax.random.key_data(copy["key"]).tolist() == jax.random.key_data(given["key"]).tolist()
+    jax.jit(lambda kept: (kept[0] + 1, kept[1]), donate_argnums=0)((copy["x"], copy["key"]))
+    assert copy["x"].is_deleted()
+    assert given["x"].tolist() == [0, 1, 2]
+    assert jax.random.key_data(given["key"]).tolist() == jax.random.key_data(jax.random.key(7)).tolist()
+    assert (copy["none"], copy["name"], copy["rate"]) == (None, "mean", 0.5)
+
+
 def test_gather_takes_rows_of_every_leaf():
     stack = (jnp.arange(6).reshape(3, 2), None)
     np.testing.assert_array_equal(tree.gather(stack, jnp.array([2, 0]))[0], [[4, 5], [0, 1]])

@@ -89,6 +89,15 @@ def all_finite(x: PyTree) -> Bool[Array, ""]:
     return jnp.stack(flags).all() if flags else jnp.asarray(True)
 
 
+def copied(values: PyTree) -> PyTree:
+    """Copy every array, to a buffer of its own on the same devices; other leaves are kept."""
+
+    def one(leaf: Any) -> Any:
+        return jax.device_put(leaf, may_alias=False) if eqx.is_array(leaf) else leaf  # `jnp.array` would compile
+
+    return jax.tree.map(one, values)
+
+
 def gather(stack: PyTree, index: ArrayLike) -> PyTree:
     """Return row(s) `index` of every leaf."""
     return jax.tree.map(lambda leaf: leaf[index], stack)

@@ -14,6 +14,7 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree, UInt32
 from idiolect.algorithms.base import Algorithm, Cohort, Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
+from idiolect.core import tree
 from idiolect.core.errors import ConfigError, DataError, require
 from idiolect.core.random import MOST_SEED
 from idiolect.data.federated import FederatedData, GeneratedSplit
@@ -128,7 +129,7 @@ def personalize(
     method, sampling = simulation.algorithm, simulation.sampling
     joining = Joining(method, simulation.training.num_clients, sampling.size)
     own = Simulation(data, simulation.objective, simulation.params, joining, debug=simulation.debug)
-    view = method.new_view(jax.tree.map(lambda leaf: jnp.array(leaf) if eqx.is_array(leaf) else leaf, state.shared))
+    view = method.new_view(tree.copied(state.shared))
     numbers = jnp.asarray(numbers_of(simulation.training.clients, data.clients))
     params = simulation.params if params is None else params
     start = replace(simulation.start, params=params, capacity=int(data.train.sizes.max()))
@@ -146,8 +147,7 @@ def personalize(
     elif rounds is None:
         rounds = max(1, round(int(state.round) * sampling.size / simulation.training.num_clients))
     # Copies: the compiled loop donates the state's buffers, and those of the run must survive.
-    copied = jax.tree.map(lambda leaf: jnp.array(leaf) if eqx.is_array(leaf) else leaf, first)
-    after = own.devices.place(copied)
+    after = own.devices.place(tree.copied(first))
     after = own.advance(after, rounds) if rounds else after
     return Newcomers(data, rounds, after, Evaluator(own, metrics=metrics))
 

@@ -6,7 +6,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +15,7 @@ from idiolect.algorithms.base import Algorithm, start_of
 from idiolect.client import span
 from idiolect.client.objective import Objective
 from idiolect.client.samples import TILE, Samples, capacities, most_rows, roomy, to_device
+from idiolect.core import tree
 from idiolect.core.errors import DivergedError, require
 from idiolect.core.random import check_seed
 from idiolect.data.federated import FederatedData
@@ -135,7 +135,7 @@ class Simulation:
             private = PrivateRows(rows, jax.jit(lambda ids: self.first(key, params, ids)[1]))
         # Copies: the compiled loop donates the state's buffers, and the initial parameters must survive.
         state = State(shared, private, jnp.asarray(0, jnp.int32), key, jnp.zeros(3, jnp.int32))
-        return jax.tree.map(lambda a: jnp.array(a) if eqx.is_array(a) else a, state)
+        return tree.copied(state)
 
     def first(self, key: PRNGKeyArray, params: PyTree, ids: Int[Array, "n"]) -> tuple[PyTree, PyTree]:
         """(shared state before the first round, private states of the clients `ids`), as the method makes them."""

@@ -122,6 +122,9 @@ WITHIN: Mapping[str, Lie] = {
     "noise as large as its update": lie(noise),
 }
 """Finite lies that need not be out of scale."""
+LIES: Mapping[str, Lie] = {"none": HONEST, **OUT, **WITHIN}
+MOST = 2.0
+"""Points that a lie may cost."""
 
 
 @dataclass(frozen=True)
@@ -179,11 +182,29 @@ def measured(hub: Path, method: str, seed: int = 0, liar: str = LIAR, error: str
     return Ended(accuracy, refused.count(liar), apart, sorted({*refused} - {liar}), rolled, error)
 
 
+@cache
+def run(method: str, told: str, setting: str, seed: int, rounds: int) -> Ended:
+    """One run; a lie's cost needs the honest one, which many lies share."""
+    with tempfile.TemporaryDirectory() as folder:
+        return ended(method, LIES[told], Path(folder), SETTINGS[setting], rounds, seed)
+
+
+def cost(method: str, told: str, setting: str, seeds: int, rounds: int) -> float:
+    """Points of the model that loses most, beside honest runs without any guard."""
+
+    def mean(told: str, setting: str) -> Mapping[str, float]:
+        runs = [run(method, told, setting, seed, rounds).accuracy for seed in range(seeds)]
+        return {model: sum(one[model] for one in runs) / seeds for model in runs[0]}
+
+    honest, lie = mean("none", "no guard"), mean(told, setting)
+    return max(honest[model] - lie[model] for model in honest)
+
+
 def main() -> None:
     """Print the tables: the accuracy of the three honest sites, and how the liar was named."""
     print(f"| method | lie | {' | '.join(SETTINGS)} | named |\n|---|---|{'---|' * (len(SETTINGS) + 1)}")
     for method in METHODS:
-        for name, told in {"none": HONEST, **OUT, **WITHIN}.items():
+        for name, told in LIES.items():
             runs = dict[str, Ended]()
             for setting, guard in SETTINGS.items():
                 with tempfile.TemporaryDirectory() as folder:

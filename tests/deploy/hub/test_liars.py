@@ -1,13 +1,6 @@
-"""One of four sites lies: what that costs the three honest ones, with the hub's rules and without them.
+"""One of four sites lies, as in `liars`: what the hub refuses, whom it names, and what it goes on with."""
 
-The table of breast cancer in sites of 275, 185, 80 and 29 rows, as in `liars`. The smallest site lies. A cost is the
-honest run's accuracy minus the lie's, in points, as a mean over the seeds: each draws sites, batches and the model.
-"""
-
-from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -16,35 +9,7 @@ from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.messages import Message, Vectors, read_message
 from idiolect.deploy.transport import InProcess
 from tests.deploy.federation import data_of, experiment_of, hub_of, participation, scores_of, sites_of
-from tests.deploy.hub.liars import HONEST, LIAR, OUT, SETTINGS, WITHIN, Ended, Liar, Lie, claiming, ended
-
-MOST = 2.0
-"""Points that a lie may cost."""
-LIES = {"none": HONEST, **OUT, **WITHIN}
-
-
-@cache
-def run(method: str, told: str, setting: str, seed: int, rounds: int) -> Ended:
-    """One run; a lie's cost needs the honest one, which many lies share."""
-    with TemporaryDirectory() as folder:
-        return ended(method, LIES[told], Path(folder), SETTINGS[setting], rounds, seed)
-
-
-def cost(method: str, told: str, setting: str, seeds: int, rounds: int) -> float:
-    """Points of the model that loses most, beside honest runs without any guard."""
-
-    def mean(told: str, setting: str) -> Mapping[str, float]:
-        runs = [run(method, told, setting, seed, rounds).accuracy for seed in range(seeds)]
-        return {model: sum(one[model] for one in runs) / seeds for model in runs[0]}
-
-    honest, lie = mean("none", "no guard"), mean(told, setting)
-    return max(honest[model] - lie[model] for model in honest)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def forget() -> Iterator[None]:
-    yield
-    run.cache_clear()
+from tests.deploy.hub.liars import HONEST, LIAR, MOST, OUT, Liar, Lie, claiming, cost, run
 
 
 def test_a_lie_out_of_scale_is_refused_and_named_and_costs_nothing_more() -> None:
@@ -63,45 +28,6 @@ def test_a_lie_within_scale_has_no_influence_under_the_robust_rule() -> None:
     found = run("pFedMe", told, "robust", 0, 10)
     assert found.named + found.apart >= 5
     assert (found.others, found.error) == ([], "")
-
-
-METHODS = ("FedAvg", "Ditto", "pFedMe")
-
-
-@pytest.mark.second
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("told", sorted(WITHIN))
-def test_lies_within_scale(method: str, told: str) -> None:
-    """With the recommended rule no lie costs more than two points, over three seeds."""
-    assert cost(method, told, "robust", 3, 60) <= MOST
-    for seed in range(3):
-        found = run(method, told, "robust", seed, 60)
-        assert (found.others, found.rolled, found.error) == ([], [], "")
-
-
-@pytest.mark.second
-@pytest.mark.parametrize("told", ["-1 times its model", "-1 times its update", "-2 times its update"])
-def test_without_the_rule_lies_within_scale_cost_more(told: str) -> None:
-    """So the test above can fail: pFedMe weighs its sites equally."""
-    assert cost("pFedMe", told, "no guard", 3, 60) > MOST
-
-
-@pytest.mark.second
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("told", sorted(OUT))
-def test_lies_out_of_scale(method: str, told: str) -> None:
-    """By default, lies out of scale cost no more than two points, and each run names the liar and nobody else."""
-    assert cost(method, told, "default", 3, 30) <= MOST
-    for seed in range(3):
-        found = run(method, told, "default", seed, 30)
-        assert (found.others, found.error) == ([], "")
-        assert found.named >= (1 if "once" in told else 30)
-
-
-@pytest.mark.second
-@pytest.mark.parametrize("told", ["1e30 once", "3e38 once", "1e9 rows, -1 times its model"])
-def test_without_the_guard_lies_out_of_scale_cost_more(told: str) -> None:
-    assert cost("FedAvg", told, "no guard", 3, 30) > MOST
 
 
 DATA = data_of(sites=4)
