@@ -50,16 +50,18 @@ if LEADS:
 
 import pytest  # noqa: E402
 
-from tests.tiers import LONG, share  # noqa: E402
+from tests.tiers import LONG, LONGEST_SECOND, share  # noqa: E402
 
 # JAX and idiolect are imported where they are used: the process that only starts the workers needs neither.
 if TYPE_CHECKING:
     from idiolect.data.federated import FederatedData
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-FULL = 1_500_000_000  # bytes of a process beyond which its compiled programs are dropped between two files
+# Bytes of a process beyond which its compiled programs are dropped between two files: a third of the memory,
+# divided by the workers, within these limits. At 4 GB a process has 25,000 mappings, of the 65,530 that Linux allows.
+LEAST, MOST = 1_500_000_000, 4_000_000_000
 ROOM = 1_000_000_000  # bytes that it may grow after that before they are dropped again: not all memory is given back
-full = FULL
+full = 0
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -209,13 +211,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         dropped = [item for item in items if item.get_closest_marker("second")]
         config.hook.pytest_deselected(items=dropped)
         items[:] = [item for item in items if not item.get_closest_marker("second")]
-    items.sort(key=lambda item: item.nodeid.partition("::")[0].removeprefix("tests/") not in LONG)
+    long = LONG if config.getoption("--tier") == "first" else (*LONGEST_SECOND, *LONG)
+    items.sort(key=lambda item: item.nodeid.partition("::")[0].removeprefix("tests/") not in long)
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Between two files, drop what has been compiled where it fills the memory; the folder above still has it."""
     global full
-    if nextitem is None or nextitem.path == item.path or "jax" not in sys.modules or resident() < full:
+    if nextitem is None or nextitem.path == item.path or "jax" not in sys.modules:
+        return
+    full = full or share_of_memory()
+    if resident() < full:
         return
     if own := sys.modules.get("idiolect.runtime.compiled"):
         own.forget()
@@ -223,7 +229,15 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     gc.collect()
     with suppress(OSError, AttributeError):  # elsewhere than with glibc
         ctypes.CDLL(None).malloc_trim(0)  # freed pages stay with the process otherwise
-    full = max(FULL, resident() + ROOM)
+    full = max(share_of_memory(), resident() + ROOM)
+
+
+def share_of_memory() -> int:
+    """Bytes that a worker may have before its compiled programs are dropped."""
+    from idiolect.core.memory import machine_memory
+
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return min(MOST, max(LEAST, (machine_memory() or 0) // (3 * workers)))
 
 
 def resident() -> int:

@@ -29,27 +29,27 @@ LONG = (
 )
 """Files that begin first, so that no worker ends long after the others."""
 LONGEST_SECOND = (
-    "deploy/test_four_hospitals.py",
     "deploy/hub/test_lies.py",
-    "test_tutorial.py",
-    "docs/test_blocks.py",
     "algorithms/test_boosted_intercept.py",
-    "algorithms/parts/test_private_trees.py",
     "deploy/hub/test_honest.py",
+    "runtime/test_devices.py",
     "deploy/test_transport.py",
-    "deploy/attacks/test_liar.py",
-    "deploy/nvflare/test_revocation.py",
+    "deploy/test_four_hospitals.py",
+    "docs/test_blocks.py",
+    "docs/test_site.py",
+    "deploy/nvflare/test_networks.py",
+    "algorithms/parts/test_private_trees.py",
     # The lighter ones of the second ten are with the heavier ones of the first.
-    "runtime/test_distributed.py",
-    "cli/test_site.py",
-    "deploy/nvflare/test_local_federation.py",
-    "client/test_span.py",
-    "cli/test_queries.py",
-    "api/test_combined_estimators.py",
-    "runtime/test_ahead.py",
-    "examples/test_examples.py",
+    "deploy/attacks/test_settings.py",
     "deploy/hub/test_rounds.py",
-    "api/test_run.py",
+    "deploy/nvflare/test_limits.py",
+    "deploy/nvflare/test_revocation.py",
+    "api/test_estimators.py",
+    "api/test_combined_estimators.py",
+    "cli/test_queries.py",
+    "deploy/nvflare/test_roles.py",
+    "runtime/test_newcomers.py",
+    "deploy/attacks/test_liar.py",
 )
 """Files whose tests take long: two in each of ten shares, the first of each ten in share 0."""
 

@@ -103,7 +103,7 @@ def forests_of(simulation: Simulation, state: Any) -> list[Any]:
     """Each client's model."""
     (name,) = simulation.algorithm.model_names
     made = Evaluator(simulation).client_models(state, (name,))[name]
-    return [tree.gather(made, i).forest for i in range(simulation.data.num_clients)]
+    return [jax.jit(tree.gather)(made, i).forest for i in range(simulation.data.num_clients)]
 
 
 def outputs_of(forests: list[Any], parts: Parts) -> list[np.ndarray]:

@@ -130,6 +130,10 @@ def messages_of(algorithm, problem):
     return shared, jax.tree.map(lambda *leaves: jnp.stack(leaves), *sent)
 
 
+def aggregated(algorithm, *given):
+    return jax.jit(lambda *given: algorithm.aggregate(*given))(*given)
+
+
 def cohort_of(ids, problem):
     ids = jnp.asarray(ids)
     sizes = jnp.asarray(problem.sizes, float)[ids]
@@ -143,12 +147,12 @@ def test_a_cohorts_steps_are_unbiased(x64):
     start = np.array([0.1, 0.2, 0.3, 0.4])
     algorithm = AFL(rate=0.1, mixture_rate=1e-3, mixture=start, batch_size=0)
     shared, messages = messages_of(algorithm, problem)
-    full = algorithm.aggregate(shared, cohort_of(range(4), problem), messages)
+    full = aggregated(algorithm, shared, cohort_of(range(4), problem), messages)
     w = contract.vector(problem.params)
     slopes = [a @ (w - c) for a, c in zip(problem.a, problem.c, strict=True)]
     np.testing.assert_allclose(contract.vector(full.params), w - 0.1 * start @ slopes, atol=1e-12)
     pairs = [
-        algorithm.aggregate(shared, cohort_of(ids, problem), tree.gather(messages, jnp.asarray(ids)))
+        aggregated(algorithm, shared, cohort_of(ids, problem), tree.gather_on_host(messages, ids))
         for ids in combinations(range(4), 2)
     ]
     mean = np.mean([contract.vector(pair.params) for pair in pairs], axis=0)
@@ -164,7 +168,7 @@ def test_normalised_weights_divide_by_the_cohorts_own(x64):
     mixture = np.array([0.1, 0.6, 0.3, 0.0])
     algorithm = AFL(weights="normalised", mixture=mixture, mixture_rate=0.0)
     shared, messages = messages_of(algorithm, problem)
-    two = algorithm.aggregate(shared, cohort_of([2, 0], problem), tree.gather(messages, jnp.asarray([2, 0])))
+    two = aggregated(algorithm, shared, cohort_of([2, 0], problem), tree.gather_on_host(messages, [2, 0]))
     models = rows(messages.params)
     np.testing.assert_allclose(contract.vector(two.params), (0.3 * models[2] + 0.1 * models[0]) / 0.4, atol=1e-12)
 
@@ -201,11 +205,11 @@ def test_a_place_that_nobody_fills_has_no_weight():
     shared = Agnostic(jnp.ones(2), jnp.full(3, 1 / 3), None, jnp.asarray(0))
     ids, messages = jnp.array([2, 0]), Report(jnp.array([[4.0, 4.0], [9.0, 9.0]]), jnp.array([0.2, 3.0]))
     one = Cohort(ids, jnp.ones(2), jnp.array([True, False]), 3, jnp.asarray(3.0), 1.5)
-    after = method.aggregate(shared, one, messages)
+    after = aggregated(method, shared, one, messages)
     np.testing.assert_allclose(after.params, [4.0, 4.0])
     np.testing.assert_allclose(after.mixture, [*nearest([0.5 + 0.5 * 0.2, 0.5]), 0.0], atol=1e-6)
     none = one._replace(present=jnp.zeros(2, bool))
-    np.testing.assert_array_equal(method.aggregate(shared, none, messages).params, [1.0, 1.0])
+    np.testing.assert_array_equal(aggregated(method, shared, none, messages).params, [1.0, 1.0])
 
 
 def test_positional_weights_take_no_mixture_of_clients():
@@ -219,7 +223,7 @@ def test_a_cohort_without_weight_moves_no_model(weights):
     algorithm = AFL(weights=weights, mixture_rate=0.5)
     shared = Agnostic(jnp.ones(2), jnp.array([0.0, 0.25, 0.75]), None, jnp.asarray(0))
     one = Cohort(jnp.array([0]), jnp.ones(1), jnp.ones(1, bool), 3, jnp.asarray(3.0), 1)
-    after = algorithm.aggregate(shared, one, Report(jnp.full((1, 2), 9.0), jnp.array([0.2])))
+    after = aggregated(algorithm, shared, one, Report(jnp.full((1, 2), 9.0), jnp.array([0.2])))
     np.testing.assert_array_equal(after.params, [1.0, 1.0])
     np.testing.assert_allclose(after.mixture, nearest([0.5 * 3 * 0.2, 0.25, 0.75]), atol=1e-6)
 

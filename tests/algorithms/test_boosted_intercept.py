@@ -186,6 +186,7 @@ def test_the_whole_method_is_scipys_intercepts_and_lightgbms_trees_in_turns(x64)
     np.testing.assert_allclose(got, scores + b[OWNER], atol=1e-4)
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("penalty", [40.0, second(1e5)])
 def test_the_linear_part_is_ridge_regression_with_own_intercepts(x64, penalty):
     """Weights of z = [1, x], the constant without a penalty, and the clients' intercepts by one linear system."""
@@ -300,6 +301,7 @@ def test_messages_that_are_added_as_they_are_made_are_those_of_aggregate(monkeyp
         np.testing.assert_allclose(np.asarray(a, float), np.asarray(b, float), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.second
 def test_what_an_absent_client_would_have_sent_does_not_matter(small):
     """Neither its histograms nor its own sums, by which clients are divided."""
     _, simulation, _ = small

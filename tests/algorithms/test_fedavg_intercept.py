@@ -127,6 +127,7 @@ def test_one_newton_step_solves_least_squares():
     np.testing.assert_allclose(outputs(simulation, run(simulation, 2)), oracle(given.data), atol=1e-5)
 
 
+@pytest.mark.second
 def test_a_smaller_cohort_takes_shorter_steps_and_comes_near():
     given = problem("classification")
     simulation = given.simulation(FedAvgIntercept(intercept_penalty=MU), cohort=3, rounds=40)

@@ -133,6 +133,7 @@ def test_a_client_sees_its_own_model_and_nobody_else_s():
     np.testing.assert_allclose(flat(message), start - 0.05 * problem.a[2] @ (start - c), atol=1e-5)
 
 
+@pytest.mark.second
 def test_it_keeps_the_contract():
     method = exact("complete", rate=0.1, local_steps=2, batch_size=2)
     contract.is_the_same_however_executed(method)

@@ -212,6 +212,7 @@ def test_no_dual_variable_is_sent_and_no_other_client_is_seen(x64):
     )
 
 
+@pytest.mark.second
 def test_the_zoos_model_in_single_precision():
     """With more rows for dual variables than samples."""
     rng = np.random.default_rng(0)

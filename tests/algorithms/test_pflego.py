@@ -253,6 +253,7 @@ def slopes_of(problem, params, index):
     return tree.merged(*slopes(problem, *parted.split_of(params), index)[::-1])
 
 
+@pytest.mark.second
 def test_execution_and_padding_change_nothing():
     """Quadratics in two leaves, of which `tail` is the head."""
     method = PFLEGO(head="tail", rate=0.05, head_rate=0.1, local_steps=3, server_optimizer="adam")

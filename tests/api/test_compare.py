@@ -57,6 +57,7 @@ def test_no_file_stays_open(data, tmp_path, monkeypatch, kept):
     assert [file.name for file in tmp_path.iterdir()] == (["out"] if kept else [])
 
 
+@pytest.mark.second
 def test_without_a_folder_everything_is_still_there_to_read(capsys):
     data = data_of((("acc",), ("text",), ("acc", "text")), sizes=(5, 4, 6))
     method = {"name": "mmfl", "rates": 0.1, "local_steps": 1, "batch_size": 4}

@@ -272,6 +272,7 @@ def test_wrong_settings_are_one_line(change, message):
         PersonalizedClassifier().set_params(**change).fit(x, Y, groups=GROUPS)
 
 
+@pytest.mark.second
 def test_scikit_learn_is_imported_by_the_estimators_alone_and_missed_in_one_line():
     code = (
         "import sys; sys.modules['sklearn'] = None\nimport idiolect\n"

@@ -17,7 +17,7 @@ from tests.tables import wards
 from tests.tiers import second
 
 
-@pytest.fixture(scope="module", params=["classification", "regression"])
+@pytest.fixture(scope="module", params=["classification", second("regression")])
 def compared(request, tmp_path_factory):
     """(the table, the comparison, the folder of models)."""
     table = wards(regression=request.param == "regression")

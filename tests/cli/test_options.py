@@ -226,6 +226,7 @@ def test_a_metric_that_cannot_be_is_refused_before_anything_runs(idiolect, metri
         assert not Path("here").exists()
 
 
+@pytest.mark.second
 def test_splits_are_seeds_with_splits_of_their_own(idiolect):
     assert seeding(None, None) == {}
     assert seeding(3, None) == {"seeds": 3}

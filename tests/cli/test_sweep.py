@@ -16,6 +16,7 @@ SMALL = ["sweep", "--data", "synthetic", "--methods", "fedavg", "--rounds", "2",
          "--set", "data.max_size=30", "--set", "data.validation=0.2", "--set", "fedavg.local_steps=2"]  # fmt: skip
 
 
+@pytest.mark.second
 def test_a_sweep_prints_json_and_writes_its_files(commandline, tmp_path, monkeypatch):
     sent = Made()
     monkeypatch.setattr("idiolect.report.trackers.tracking.trackers_of", lambda *_: [sent])

@@ -126,7 +126,10 @@ def stages(name, head):
     return function, Staged(function, *jax.eval_shape(lambda: (chosen, body, x[0]))), chosen, body, x
 
 
-@pytest.mark.parametrize(("name", "head"), CASES)
+FEW = [case if case[1] in MODELS[case[0]][2][:2] else second(*case) for case in CASES]
+
+
+@pytest.mark.parametrize(("name", "head"), FEW)
 def test_the_stages_are_the_function_and_so_is_their_gradient(name, head):
     function, staged, chosen, body, x = stages(name, head)
 

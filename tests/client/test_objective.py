@@ -22,13 +22,21 @@ class Affine(eqx.Module):
         return self.weight @ x + self.bias
 
 
+def loss_of(objective, model, batch):
+    return eqx.filter_jit(objective.loss)(model, batch)
+
+
+def scores_of(objective, model, batch, metrics):
+    return eqx.filter_jit(objective.scores)(model, batch, metrics)
+
+
 def log_softmax(z):
     return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
 
 
 def test_cross_entropy_is_minus_the_log_probability():
     for label in range(3):
-        got = cross_entropy(jnp.asarray(LOGITS[0], jnp.float32), jnp.asarray(label))
+        got = jax.jit(cross_entropy)(jnp.asarray(LOGITS[0], jnp.float32), jnp.asarray(label))
         np.testing.assert_allclose(got, -log_softmax(LOGITS[0])[label], rtol=1e-6)
 
 
@@ -49,7 +57,7 @@ def test_loss_is_the_weighted_mean_plus_l2_on_every_parameter():
     y, weight = np.array([0, 2, 1, 1], np.int32), np.array([1, 1, 0, 1], np.float32)
     losses = -log_softmax(x @ np.asarray(model.weight).T + np.asarray(model.bias))[np.arange(4), y]
     penalty = 0.15 * (np.sum(np.asarray(model.weight) ** 2) + np.sum(np.asarray(model.bias) ** 2))
-    got = objective.loss(model, Batch(jnp.asarray(x), jnp.asarray(y), jnp.asarray(weight)))
+    got = loss_of(objective, model, Batch(jnp.asarray(x), jnp.asarray(y), jnp.asarray(weight)))
     np.testing.assert_allclose(got, losses[[0, 1, 3]].mean() + penalty, rtol=1e-6)
 
 
@@ -58,7 +66,7 @@ def test_zero_l2_and_a_traced_zero_agree():
     batch = problem.client(2).draw(jax.random.key(0), 8)
     traced = eqx.tree_at(lambda o: o.l2, problem.objective, jnp.asarray(0.0))
     np.testing.assert_allclose(
-        problem.objective.loss(problem.params, batch), traced.loss(problem.params, batch), rtol=1e-7
+        loss_of(problem.objective, problem.params, batch), loss_of(traced, problem.params, batch), rtol=1e-7
     )
 
 
@@ -81,7 +89,7 @@ def test_scores_of_a_classifier_sum_over_real_rows():
     model, objective = affine("classification")
     x, y = jnp.eye(3, 2), jnp.array([0, 1, 2], jnp.int32)
     logits = np.asarray(x) @ np.asarray(model.weight).T + np.asarray(model.bias)
-    scores = objective.scores(model, Batch(x, y, jnp.array([1.0, 0.0, 1.0])), (*CLASSES, Labels()))
+    scores = scores_of(objective, model, Batch(x, y, jnp.array([1.0, 0.0, 1.0])), (*CLASSES, Labels()))
     np.testing.assert_allclose(scores.loss, -log_softmax(logits)[[0, 2], [0, 2]].sum(), rtol=1e-6)
     assert int(scores.sums["accuracy"]) == (logits.argmax(axis=1) == np.arange(3))[[0, 2]].sum()
     assert (int(scores.count), scores.count.dtype) == (2, jnp.int32)
@@ -103,7 +111,7 @@ def test_a_padded_row_may_hold_anything(task):
         model = Affine(model.weight[:1], model.bias[:1])
     labels = jnp.array([0, 0], jnp.int32 if task == "classification" else jnp.float32)
     batch = Batch(jnp.array([[1.0, 2.0], [jnp.inf, 0.0]]), labels, jnp.array([1.0, 0.0]))
-    scores = objective.scores(model, batch, measured(task))
+    scores = scores_of(objective, model, batch, measured(task))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((scores.loss, scores.sums)))
     assert int(scores.count) == 1
 
@@ -112,7 +120,7 @@ def test_scores_of_a_regression_are_squared_errors():
     model = Affine(jnp.array([[2.0]]), jnp.array([1.0]))
     objective = objective_of(model, "regression")
     batch = Batch(jnp.array([[1.0], [2.0]]), jnp.array([0.0, 7.0]), jnp.ones(2))
-    scores = objective.scores(model, batch, NUMBERS)
+    scores = scores_of(objective, model, batch, NUMBERS)
     assert (float(scores.loss), float(scores.sums["mse"])) == (6.5, 13.0)
 
 
@@ -120,7 +128,7 @@ def test_the_users_own_loss_replaces_the_default():
     model = Affine(jnp.array([[2.0]]), jnp.array([1.0]))
     objective = objective_of(model, "regression", loss=lambda output, target: jnp.abs(output[0] - target))
     batch = Batch(jnp.array([[1.0]]), jnp.array([7.0]), jnp.ones(1))
-    assert float(objective.loss(model, batch)) == 4.0
+    assert float(loss_of(objective, model, batch)) == 4.0
 
 
 def test_outputs_beyond_a_clients_classes_count_for_nothing():
@@ -131,15 +139,15 @@ def test_outputs_beyond_a_clients_classes_count_for_nothing():
     narrow = Affine(model.weight[:2], model.bias[:2])
     model = Affine(model.weight.at[2].add(5.0), model.bias.at[2].set(100.0))  # the row that must not be heard
     own, whole = Batch(x, y, jnp.ones(6), jnp.asarray(2)), Batch(x, y, jnp.ones(6))
-    loss, slope = jax.value_and_grad(objective.loss)(model, own)
-    expected, narrow_slope = jax.value_and_grad(objective_of(narrow, "classification").loss)(narrow, whole)
+    loss, slope = jax.jit(jax.value_and_grad(objective.loss))(model, own)
+    expected, narrow_slope = jax.jit(jax.value_and_grad(objective_of(narrow, "classification").loss))(narrow, whole)
     np.testing.assert_allclose(loss, expected, rtol=1e-6)
     np.testing.assert_allclose(slope.weight[:2], narrow_slope.weight, rtol=1e-6)
     np.testing.assert_array_equal(slope.weight[2], 0)
-    scores = objective.scores(model, own, CLASSES)
-    narrow_scores = objective_of(narrow, "classification").scores(narrow, whole, CLASSES)
+    scores = scores_of(objective, model, own, CLASSES)
+    narrow_scores = scores_of(objective_of(narrow, "classification"), narrow, whole, CLASSES)
     assert int(scores.sums["accuracy"]) == int(narrow_scores.sums["accuracy"])
-    assert int(objective.scores(model, whole, CLASSES).sums["accuracy"]) == 0
+    assert int(scores_of(objective, model, whole, CLASSES).sums["accuracy"]) == 0
     np.testing.assert_array_equal(scores.sums["macro-f1"][:, :2], narrow_scores.sums["macro-f1"])
     np.testing.assert_array_equal(scores.sums["macro-f1"][:, 2], 0)
 

@@ -83,6 +83,7 @@ def test_nothing_but_sizes_lies_on_the_device(made):
     assert held == 12 * 4 + 4 + 8  # sizes, their sum, a key
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("private", ["memory", second("file")])
 def test_some_clients_are_evaluated_as_among_all(made, tmp_path, private):
     sim = simulation(made, "fedper", cohort=5, rounds=2)

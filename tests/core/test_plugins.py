@@ -330,6 +330,7 @@ except idiolect.ConfigError as error:
 """
 
 
+@pytest.mark.second
 def test_a_new_method_metric_data_set_model_graph_or_section_is_one_file(tmp_path):
     """Its file in the folder is all: exports, cards, the site's navigation, lists, help and commands know it."""
     for folder, name, text in (

@@ -105,7 +105,7 @@ CANNOT = {"global": "pools all clients' samples"}
 METHODS = sorted(ALGORITHMS.keys() - CANNOT.keys() - leaves.MODALITIES)
 
 
-@pytest.mark.parametrize("name", [n if n in ("fedu", "pflego", "scaffold") else second(n) for n in METHODS])
+@pytest.mark.parametrize("name", [n if n in ("fedu", "scaffold") else second(n) for n in METHODS])
 def test_sites_compute_what_the_simulation_computes(name, tmp_path):
     """And what has left the sites is the line of docs/what-leaves.md."""
     model = {"name": "mlr"} if name in leaves.LINEAR else {"name": "mlp", "hidden": [3]}

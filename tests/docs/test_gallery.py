@@ -1,8 +1,11 @@
 """The gallery: every report that it links to is there as text, and becomes a live page of the site."""
 
+import pytest
+
 from docs.make import gallery
 
 
+@pytest.mark.second
 def test_every_report_is_there_and_becomes_a_page():
     folders = gallery.folders()
     assert len(folders) >= 6

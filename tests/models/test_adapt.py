@@ -202,6 +202,7 @@ def test_names_are_readable_and_the_last_layer_is_the_last_that_was_set(nnx, net
         assert sorted(leaf.shape for leaf in jax.tree.leaves(head)) == [(3,), (6, 3)]
 
 
+@pytest.mark.second
 def test_a_round_trains_it_as_the_same_network_in_equinox(nnx):
     """FedAvg, and FedPer with the head that each names, from the same weights, three ways."""
 

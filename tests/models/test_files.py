@@ -240,6 +240,7 @@ def test_a_zoo_model_loads_in_one_line_bit_for_bit(tmp_path, spec):
     assert [p.name for p in tmp_path.iterdir()] == ["client 7.model"]
 
 
+@pytest.mark.second
 def test_a_model_of_several_modalities_loads_whole_and_branch_by_branch(tmp_path):
     layout = Modalities(("acc", "text"), ((8, 3), (5,)))
     spec = {"name": "multimodal", "channels": [2], "features": 3, "fusion": "concat"}

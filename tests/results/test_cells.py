@@ -17,6 +17,7 @@ def table():
     return cells.table()
 
 
+@pytest.mark.second
 def test_the_file_is_what_the_folders_say(table):
     """`python -m results` would change nothing."""
     with cells.CELLS.open(encoding="utf-8") as file:

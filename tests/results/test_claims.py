@@ -35,6 +35,7 @@ def table():
     return cells.table()
 
 
+@pytest.mark.second
 def test_the_pages_are_what_the_folders_say():
     """`python -m results` would change nothing."""
     for file, made in pages(cells.summary(cells.table())).items():

@@ -84,6 +84,7 @@ def test_a_number_that_is_switched_off_or_whole_is_another_program(compilations)
         assert len(compilations) > 0
 
 
+@pytest.mark.second
 def test_six_settings_that_differ_in_floats_compile_once_in_a_comparison(compilations):
     settings = [{"name": "ditto", "rate": 0.01 * (i + 1), "label": f"rate {i}", **SMALL} for i in range(6)]
     options = {"rounds": 4, "cohort": 3, "eval_every": 2, "quiet": True}

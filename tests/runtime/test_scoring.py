@@ -41,6 +41,7 @@ def measure(parts, tiles, ids, objective, samples):
     return jax.jit(lambda: score_tiles(objective, ALL, params, samples, jnp.asarray(ids), tiles))()
 
 
+@pytest.mark.second
 def test_devices_parts_of_the_clients_are_pooled():
     """Clients 0, 1 on one device and 2 to 5 on another, each filled up with empty tiles: as all on one."""
     parts = classes(4)

@@ -6,25 +6,31 @@ import numpy as np
 import pytest
 from jaxtyping import Array
 
-from idiolect.algorithms.parts.newton import Newton, Sums, inverse, of_layer
+from idiolect.algorithms.parts import newton
+from idiolect.algorithms.parts.newton import Newton, Sums, of_layer
 from idiolect.client.objective import Batch, objective_of
 from idiolect.models import LinearRegression, MultinomialLogistic
 from tests.tiers import second
 
+advance, inverse = jax.jit(Newton.advance), jax.jit(newton.inverse)
 MATRIX = np.array([[4.0, 1.0], [1.0, 3.0]])
 CENTRE = np.array([1.0, -2.0])
 
 
+def sums_of(loss, gradient, curvature):
+    return Sums(*(np.asarray(part, np.float32) for part in (loss, gradient, curvature)))
+
+
 def quadratic(point):
     gap = np.asarray(point) - CENTRE
-    return Sums(jnp.asarray(0.5 * gap @ MATRIX @ gap), jnp.asarray(MATRIX @ gap), jnp.asarray(MATRIX))
+    return sums_of(0.5 * gap @ MATRIX @ gap, MATRIX @ gap, MATRIX)
 
 
 def test_one_step_solves_a_quadratic():
     state = Newton.start(jnp.asarray([5.0, 5.0]))
-    state = state.advance(quadratic(state.trial))
+    state = advance(state, quadratic(state.trial))
     np.testing.assert_allclose(state.best, [5, 5])
-    state = state.advance(quadratic(state.trial))
+    state = advance(state, quadratic(state.trial))
     np.testing.assert_allclose(state.best, CENTRE, atol=1e-5)
     np.testing.assert_allclose(state.direction, 0, atol=1e-5)
 
@@ -36,27 +42,26 @@ def test_a_step_that_raises_the_loss_is_halved_and_forgotten():
     for _ in range(30):
         x = float(state.trial[0])
         root = np.sqrt(1 + x * x)
-        sums = Sums(jnp.asarray(root), jnp.asarray([x / root]), jnp.asarray([[root**-3]]))
-        state = state.advance(sums)
+        state = advance(state, sums_of(root, [x / root], [[root**-3]]))
         losses.append(float(state.loss))
     assert (np.diff(losses) <= 1e-6).all()
     np.testing.assert_allclose(state.best, [0], atol=1e-3)
 
 
 def test_what_is_not_finite_is_refused():
-    state = Newton.start(jnp.asarray([5.0, 5.0])).advance(quadratic([5.0, 5.0]))
-    spoilt = Sums(jnp.asarray(jnp.nan), jnp.full(2, jnp.nan), jnp.full((2, 2), jnp.nan))
-    after = state.advance(spoilt)
+    state = advance(Newton.start(jnp.asarray([5.0, 5.0])), quadratic([5.0, 5.0]))
+    spoilt = sums_of(np.nan, np.full(2, np.nan), np.full((2, 2), np.nan))
+    after = advance(state, spoilt)
     np.testing.assert_array_equal(after.best, state.best)
     np.testing.assert_array_equal(after.step, 0.5)
 
 
 def test_the_inverse_leaves_flat_directions_and_units_alone():
     flat = np.diag([1e8, 1.0, 0.0])
-    np.testing.assert_allclose(inverse(jnp.asarray(flat)), np.diag([1e-8, 1.0, 0.0]), rtol=1e-5)
+    np.testing.assert_allclose(inverse(flat.astype(np.float32)), np.diag([1e-8, 1.0, 0.0]), rtol=1e-5)
     copies = np.array([[2.0, 2.0], [2.0, 2.0]])
-    np.testing.assert_allclose(inverse(jnp.asarray(copies)), np.linalg.pinv(copies), atol=1e-6)
-    np.testing.assert_array_equal(inverse(jnp.full((2, 2), jnp.nan)), np.zeros((2, 2)))
+    np.testing.assert_allclose(inverse(copies.astype(np.float32)), np.linalg.pinv(copies), atol=1e-6)
+    np.testing.assert_array_equal(inverse(np.full((2, 2), np.nan, np.float32)), np.zeros((2, 2)))
 
 
 @pytest.mark.parametrize("outputs", [second(1), 2, second(4)])
@@ -70,17 +75,19 @@ def test_the_curvature_of_a_layer_is_that_of_automatic_differentiation(outputs: 
     x = rng.normal(size=(9, inputs)).astype("f4")
     y = rng.integers(0, outputs, 9) if classes else rng.normal(size=9).astype("f4")
     weight = np.array([1.0] * 7 + [0.5, 0.0], "f4")
-    batch = Batch(jnp.asarray(x), jnp.asarray(y), jnp.asarray(weight))
-    theta = jnp.asarray(rng.normal(size=outputs * (inputs + 2)), jnp.float32)
+    theta = rng.normal(size=outputs * (inputs + 2)).astype("f4")
 
     def outputs_of(theta: Array) -> Array:
         w, b, c = jnp.split(theta, [outputs * inputs, outputs * (inputs + 1)])
-        return batch.x @ w.reshape(outputs, inputs).T + b + c
+        return x @ w.reshape(outputs, inputs).T + b + c
 
-    def loss(theta: Array) -> Array:
+    def loss(theta: Array, batch: Batch) -> Array:
         found = outputs_of(theta)
         return objective.output_loss(found if classes else found[:, 0], batch)
 
-    padded = batch._replace(x=batch.x.at[8].set(jnp.inf))  # padding may hold anything
-    found = of_layer(objective, outputs_of(theta), padded)
-    np.testing.assert_allclose(found, jax.hessian(loss)(theta), rtol=1e-4, atol=1e-5)
+    padded = x.copy()
+    padded[8] = np.inf  # padding may hold anything
+    found = jax.jit(lambda theta, batch: of_layer(objective, outputs_of(theta), batch))(
+        theta, Batch(padded, y, weight)
+    )
+    np.testing.assert_allclose(found, jax.jit(jax.hessian(loss))(theta, Batch(x, y, weight)), rtol=1e-4, atol=1e-5)

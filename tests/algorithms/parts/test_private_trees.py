@@ -207,6 +207,7 @@ def test_private_trees_divide_categories_as_lightgbm_does(x64):
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
+@pytest.mark.second
 def test_a_client_with_too_few_rows_grows_nothing(small):
     """Its loop over trees makes no step: the trees are the empty ones it starts from."""
     parts, _, state, _ = small
@@ -216,6 +217,7 @@ def test_a_client_with_too_few_rows_grows_nothing(small):
         assert (int(kept) == 5) is grows
 
 
+@pytest.mark.second
 def test_nothing_is_grown_before_the_first_shared_tree(small):
     parts, _, state, _ = small
     model = replace(state.shared.model, done=jnp.zeros((), jnp.int32))
@@ -226,23 +228,23 @@ def test_nothing_is_grown_before_the_first_shared_tree(small):
 
 def private_of(state, part, limits, model=None):
     """`private_trees` of the first client."""
-    own: Rows = tree.gather(state.private, 0)
+    own: Rows = jax.jit(tree.gather)(state.private, 0)
     more = len(own.scores) - len(part[1])  # padding, as of a client that is smaller than the largest
-    x, y = (jnp.pad(jnp.asarray(a), ((0, more), *((0, 0),) * (a.ndim - 1))) for a in part)
-    batch = Batch(x, y, jnp.asarray(np.arange(len(x)) < len(part[1]), jnp.float32))
+    x, y = (np.pad(a, ((0, more), *((0, 0),) * (a.ndim - 1))) for a in part)
+    batch = Batch(x, y, (np.arange(len(x)) < len(part[1])).astype(np.float32))
     loss = lambda scores, y: jnp.logaddexp(0.0, scores[0]) - y * scores[0]  # noqa: E731
     rules = Rules(0.0, 1e-3, 0.0, 0.0, 0.0, 20, 0, 0)
     make = jax.jit(lambda m, r: private_trees(m, r, batch, loss, rules, 0.1, limits, 64))
     return make(model or state.shared.model, own)
 
 
+@pytest.mark.second
 def test_no_own_trees_join_none(small):
     """What a client does not keep is nowhere in its model."""
     _, _, state, forests = small
     trees, _ = private_of(state, made("two", dtype=np.float32)[0], Limits(5, 4, 100))
     bare = replace(forests[0], done=jnp.asarray(2, jnp.int32))
-    bare = tree.gather(jax.tree.map(lambda a: a[None], bare), 0)
-    joint = joined(bare, trees, jnp.zeros((), jnp.int32))
+    joint = jax.jit(joined)(bare, trees, 0)
     assert int(joint.done) == 2
     assert not (np.asarray(joint.splits.node)[bare.value.shape[0] :] >= 0).any()
     assert not np.asarray(joint.value)[bare.value.shape[0] :].any()

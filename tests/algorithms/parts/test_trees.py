@@ -5,9 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.algorithms.parts.trees import Rules, asked, best_split, client_split, goes_left, grown, seedling
+from idiolect.algorithms.parts import trees
+from idiolect.algorithms.parts.trees import Rules, asked, goes_left, grown, seedling
 from idiolect.models.forest import is_member
 from tests.tiers import second
+
+best_split, client_split = jax.jit(trees.best_split, static_argnums=3), jax.jit(trees.client_split, static_argnums=2)
 
 
 def rules_of(**changes):
@@ -47,7 +50,7 @@ def test_the_split_has_the_largest_gain_of_all(seed):
                 left = (at[:, f] <= cut) | (missing & (at[:, f] == 6))
                 if min(left.sum(), (~left).sum()) >= 3 and (found := gain(sums[left].sum(axis=0), total)) > best[0]:
                     best = found, left
-    split = jax.jit(best_split)(jnp.asarray(histogram), None, rules_of())
+    split = best_split(jnp.asarray(histogram), None, rules_of())
     left = np.where(at[:, split.feature] == 6, split.missing, at[:, split.feature] <= split.bin)
     np.testing.assert_allclose(split.gain, best[0], rtol=1e-4)
     np.testing.assert_array_equal(left, best[1])
@@ -121,7 +124,7 @@ def test_a_set_of_categories_is_the_best_of_those_that_the_rules_allow(seed):
     histogram = np.zeros((2, 10, 3))
     np.add.at(histogram[0], code, sums)  # the tenth is the bin of missing values
     np.add.at(histogram[1], other, sums)
-    split = jax.jit(lambda h: best_split(h, None, rules, ((0, 9),)))(jnp.asarray(histogram, jnp.float32))
+    split = best_split(jnp.asarray(histogram, jnp.float32), None, rules, ((0, 9),))
     total, groups = sums.sum(axis=0), histogram[0, :9]
     usable = np.flatnonzero(groups[:, 2] >= 2)
     order = usable[np.argsort((groups[:, 0] / (groups[:, 1] + 2))[usable])]

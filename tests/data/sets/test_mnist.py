@@ -100,6 +100,7 @@ def test_bad_files(tiny_mnist, tmp_path, idx, monkeypatch):
         mnist(copy, verify=False)
 
 
+@pytest.mark.second
 def test_real_files_give_the_published_split(real_data):
     data = mnist(real_data, "paper-2020", validation=0.0, normalisation="pixel-zscore-all")
     assert total_sizes(data).sum() == 69970
@@ -109,6 +110,7 @@ def test_real_files_give_the_published_split(real_data):
     assert 0.88 < found.test_in_other_train / found.test < 0.91
 
 
+@pytest.mark.second
 def test_real_files_clean(real_data):
     data = mnist(real_data)
     found = audit(data)
@@ -246,6 +248,7 @@ def test_bad_files_emnist(tmp_path, idx):
             read_emnist(tmp_path, **bad)
 
 
+@pytest.mark.second
 def test_real_files_emnist(real_set):
     data = emnist(real_set("emnist"), "pflego-medium", parts=["test"], normalisation="unit")
     assert data.num_clients == 100

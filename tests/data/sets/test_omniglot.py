@@ -218,6 +218,7 @@ def test_refuses(omniglot_folder):
             omniglot(omniglot_folder, verify=False, **bad)
 
 
+@pytest.mark.second
 def test_real_files(real_set):
     data = omniglot(real_set("omniglot"))
     outputs = data.train.outputs

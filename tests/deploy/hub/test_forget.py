@@ -92,6 +92,7 @@ def test_a_run_is_repeated_from_its_beginning_as_if_the_site_had_never_been_ther
     same_scores(tmp_path / "forgets", tmp_path / "never", 3)
 
 
+@pytest.mark.second
 def test_scores_have_the_names_of_the_sites_that_are_left_and_the_forgotten_one_s_is_in_lists_only(tmp_path):
     experiment = experiment_of(["fedavg"])
     hub, sites = run_of(tmp_path, DATA.clients, experiment)
@@ -107,6 +108,7 @@ def test_scores_have_the_names_of_the_sites_that_are_left_and_the_forgotten_one_
         assert store.scores(row.id, 4, "global", "train").count.shape == (3,)
 
 
+@pytest.mark.second
 def test_no_byte_of_a_score_is_left_in_the_database(tmp_path, experiment):
     hub, _ = run_of(tmp_path, DATA.clients, experiment)
     db = sqlite3.connect(hub / DATABASE)

@@ -255,9 +255,14 @@ NAME = "params/linear/weight"
     ("change", "told"),
     [
         (spoilt(lambda v: {**v, NAME: v[NAME] * np.nan}), f"site 'site-2': '{NAME}' holds NaN or infinity"),
-        (spoilt(lambda v: {**v, NAME: v[NAME][:1]}), f"site 'site-2': '{NAME}' has shape (1, 3), expected is (2, 3)"),
-        (spoilt(lambda v: {**v, NAME: np.tile(v[NAME], (100, 1))}), f"site 'site-2': '{NAME}' has shape (200, 3)"),
-        (spoilt(lambda v: {**v, "more": np.zeros(2)}), "site 'site-2': 'more' is not expected"),
+        second(
+            spoilt(lambda v: {**v, NAME: v[NAME][:1]}),
+            f"site 'site-2': '{NAME}' has shape (1, 3), expected is (2, 3)",
+        ),
+        second(
+            spoilt(lambda v: {**v, NAME: np.tile(v[NAME], (100, 1))}), f"site 'site-2': '{NAME}' has shape (200, 3)"
+        ),
+        second(spoilt(lambda v: {**v, "more": np.zeros(2)}), "site 'site-2': 'more' is not expected"),
         (spoilt(lambda v: {}), "site 'site-2': 'control/linear/bias' is missing"),
     ],
 )

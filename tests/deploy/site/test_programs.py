@@ -49,6 +49,7 @@ def rounds(spec: str) -> tuple[int | None, list[float]]:
     return together and together.devices, found
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("method", [METHODS[0], *map(second, METHODS[1:])], ids=lambda method: method["name"])
 def test_the_cores_of_a_site_compute_what_one_computes(method):
     done = python("-c", BOTH, json.dumps(method), XLA_FLAGS=devices_flags(3))

@@ -10,6 +10,7 @@ from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.site.risk import measured
 from idiolect.deploy.terms import Place, Terms
 from tests.deploy.site.test_extraction import DATA, S2, federation, labelled
+from tests.tiers import second
 
 MLP = {"name": "mlp", "hidden": [128]}
 
@@ -33,11 +34,11 @@ def rare(y):
         (S2, DATA, None, 178, "reveals 178 of 178 training rows (the initial model; largest error"),
         ({"name": "fedavg"}, DATA, None, 0, "this attack found nothing"),
         ({"name": "fedavg"}, federation(rows=2), None, 1, "reveals 1 of 1 training rows"),
-        ({"name": "mocha"}, federation(rows=2), None, 1, "reveals 1 of 1 training rows"),
-        ({"name": "fedsgd"}, DATA, None, 0, "this attack found nothing"),
+        second({"name": "mocha"}, federation(rows=2), None, 1, "reveals 1 of 1 training rows"),
+        second({"name": "fedsgd"}, DATA, None, 0, "this attack found nothing"),
         ({"name": "fedsgd"}, labelled(DATA, rare), None, 1, "reveals 1 of 178 training rows (a model that the hub"),
         ({"name": "fedavg-intercept"}, federation(rows=30), None, 0, "reveals the space of dimension "),
-        ({"name": "fedavg-intercept"}, DATA, None, 0, "this attack found nothing"),
+        second({"name": "fedavg-intercept"}, DATA, None, 0, "this attack found nothing"),
         ({"name": "local"}, DATA, None, 0, "nothing is sent"),
     ],
 )

@@ -388,7 +388,9 @@ def test_what_is_inconclusive_is_grey(page: Any) -> None:
     assert {*strokes} <= {"var(--same)"}
 
 
-@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desktop"])
+@pytest.mark.parametrize(
+    "viewport", [pytest.param(PHONE, id="phone"), pytest.param(DESK, id="desktop", marks=pytest.mark.second)]
+)
 def test_pointer_keys_search_and_sorting_work_at_both_widths(open_page: Callable[..., Any], viewport: Any) -> None:
     opened = open_page(DATA, viewport=viewport, has_touch=viewport is PHONE)
     page = opened.page

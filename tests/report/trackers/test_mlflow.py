@@ -72,6 +72,7 @@ def test_nothing_is_told_to_the_makers_of_the_library(sent):
     assert os.environ["MLFLOW_DISABLE_TELEMETRY"] == "true"
 
 
+@pytest.mark.second
 def test_a_folder_that_was_made_for_nothing_goes_again(folder, tmp_path):
     pytest.importorskip("mlflow.tracking")
     (tmp_path / "notes.txt").write_text("kept")

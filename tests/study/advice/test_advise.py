@@ -61,6 +61,7 @@ def test_methods_that_had_not_finished_are_named_in_one_note() -> None:
     assert any(line.name == "own logistic" for line in short.lines)
 
 
+@pytest.mark.second
 def test_without_baselines_only_methods_and_policies_are_shown() -> None:
     rng = np.random.default_rng(1)
     data = from_arrays({f"c{i}": (x := rng.normal(size=(24, 2)), (x[:, 0] > 0).astype(int)) for i in range(3)})

@@ -201,6 +201,7 @@ def test_what_an_interval_holds():
     assert not Difference(-0.5, -1.1, -0.1, 0.01, 3).within(1.0)
 
 
+@pytest.mark.second
 def test_holm_by_hand_and_as_statsmodels_has_it():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])

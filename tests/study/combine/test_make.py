@@ -32,6 +32,7 @@ def losses_by_hand(found: Made, data: FederatedData, part: str) -> np.ndarray:
     return np.stack([-np.log(one[np.arange(len(rows.y)), rows.y]) for one in predicted])
 
 
+@pytest.mark.second
 def test_a_blend_has_the_weights_of_the_advice(runs: Runs) -> None:
     folder, data = runs
     found = made(folder, data)
@@ -46,6 +47,7 @@ def test_a_blend_has_the_weights_of_the_advice(runs: Runs) -> None:
     assert found.combined.path == folder / "models" / "wards" / "blend" / "seed0" / "combined.json"
 
 
+@pytest.mark.second
 def test_a_portfolio_is_one_method_for_each_client(runs: Runs) -> None:
     found = made(*runs, "portfolio").combined
     assert {*found.weights.to_numpy().ravel().tolist()} <= {0.0, 1.0}

@@ -35,6 +35,7 @@ def test_a_setting_that_diverges_is_named_and_not_chosen(halved):
     assert [t.test is None for t in result.swept.tried] == [False, True, True]  # nobody looked at their test data
 
 
+@pytest.mark.second
 def test_halving_drops_settings_and_records_what_it_spent(halved):
     _, result, _ = halved
     assert [t.rounds for t in result.swept.tried] == [4, 2, 2]

@@ -143,6 +143,7 @@ def test_refuses_settings(small, options, message):
         har_fedmultimodal(small, **options)
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("alpha", [5.0, 0.1])
 def test_real_files(real_set, alpha):
     data = har_fedmultimodal(real_set("har"), alpha=alpha)

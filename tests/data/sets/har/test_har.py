@@ -236,6 +236,7 @@ def real(real_data):
     return real_data
 
 
+@pytest.mark.second
 def test_real_files_blocked(real):
     """All samples of three channels, by the hash of half windows: no half of a test window is in training."""
     data = har(real, signals="body_acc", split="blocked")
@@ -258,6 +259,7 @@ def test_real_files_blocked(real):
     assert len(train) < 2 * data.train.sizes.sum() * 0.6  # inside a split the halves do repeat
 
 
+@pytest.mark.second
 def test_real_files_random(real):
     data = har(real, split="random", validation=0.0)
     assert total_sizes(data).sum() == 10_299
