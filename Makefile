@@ -4,6 +4,8 @@ PYTHON ?= python3
 SHARE ?= $(shell git rev-list --count HEAD 2> /dev/null || echo 0)/10
 # The share that `make test` leaves out, if any.
 WITHOUT ?=
+# Empty: `make test` and `make test-all` check types and shapes of each call, which takes up to twice the time.
+UNCHECKED ?= --unchecked
 PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
 # The versions that were tested; empty for the newest ones that pyproject.toml allows.
 CONSTRAINTS ?= constraints.txt
@@ -26,13 +28,13 @@ check: $(STAMP)  ## The tests of what has changed since the last commit, for eve
 	$(BIN)/python -m pytest --tier first $$($(BIN)/python -m tests.changed)
 
 test: $(STAMP)  ## The first tier of the tests
-	$(BIN)/python -m pytest --tier first --unchecked $(addprefix --without-share ,$(WITHOUT)) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --tier first $(UNCHECKED) $(addprefix --without-share ,$(WITHOUT)) $(PYTEST_ARGS)
 
 test-share: $(STAMP)  ## All tests of every tenth file; types and shapes of each call are checked
 	$(BIN)/python -m pytest --share $(SHARE) $(PYTEST_ARGS)
 
-test-all: $(STAMP)  ## All tests; types and shapes of each call are checked
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test-all: $(STAMP)  ## All tests
+	$(BIN)/python -m pytest $(UNCHECKED) $(PYTEST_ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks results docs examples
