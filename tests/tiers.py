@@ -54,9 +54,9 @@ LONGEST_SECOND = (
 """Files whose tests take long: two in each of ten shares, the first of each ten in share 0."""
 
 
-def by_method(names: Iterable[str]) -> list[Any]:
+def by_method(names: Iterable[str], first: Sequence[str] = REPRESENTATIVE) -> list[Any]:
     """Parameters of a test of every method: the representative ones in the first tier, all others in the second."""
-    return [name if name in REPRESENTATIVE else second(name) for name in names]
+    return [name if name in first else second(name) for name in names]
 
 
 def second(*values: Any) -> Any:

@@ -20,7 +20,7 @@ from idiolect.models import build as build_model
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.simulate import Simulation
 from tests.modalities import FLAT, problem
-from tests.tiers import by_method, second
+from tests.tiers import by_method
 
 KEEPS = [name for name, cls in ALGORITHMS.items() if cls.init_private is not Algorithm.init_private]
 # Their papers have the clients send the very models that they go on from, to be averaged.
@@ -67,7 +67,7 @@ def one_round(name: str) -> tuple[Any, Any, Any]:
     return private, message, after
 
 
-@pytest.mark.parametrize("name", [name if name in FIRST else second(name) for name in PRIVATE])
+@pytest.mark.parametrize("name", by_method(PRIVATE, first=FIRST))
 def test_what_is_private_is_in_no_message(name: str) -> None:
     """No leaf of the private state, before or after the round, is among the numbers that are sent."""
     private, message, after = one_round(name)

@@ -29,7 +29,6 @@ from idiolect.models import build as build_model
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.simulate import Simulation
 from tests.federations import classification, flat, split_of
-from tests.tiers import second
 
 
 def stored(data: FederatedData) -> FederatedData:
@@ -84,7 +83,7 @@ def test_nothing_but_sizes_lies_on_the_device(made):
 
 
 @pytest.mark.second
-@pytest.mark.parametrize("private", ["memory", second("file")])
+@pytest.mark.parametrize("private", ["memory", "file"])
 def test_some_clients_are_evaluated_as_among_all(made, tmp_path, private):
     sim = simulation(made, "fedper", cohort=5, rounds=2)
     state = sim.advance(sim.init(0, rows=None if private == "memory" else tmp_path / "rows"), 2)

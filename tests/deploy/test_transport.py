@@ -22,7 +22,7 @@ from idiolect.study.store.store import Store
 from tests import modalities
 from tests.deploy import leaves
 from tests.deploy.federation import data_of, experiment_of, hub_of, scores_of, sites_of
-from tests.tiers import second
+from tests.tiers import by_method
 
 
 def inbox_of(run: str = "r", *neighbours: str) -> Inbox:
@@ -105,7 +105,7 @@ CANNOT = {"global": "pools all clients' samples"}
 METHODS = sorted(ALGORITHMS.keys() - CANNOT.keys() - leaves.MODALITIES)
 
 
-@pytest.mark.parametrize("name", [n if n in ("fedu", "scaffold") else second(n) for n in METHODS])
+@pytest.mark.parametrize("name", by_method(METHODS, first=("fedu", "scaffold")))
 def test_sites_compute_what_the_simulation_computes(name, tmp_path):
     """And what has left the sites is the line of docs/what-leaves.md."""
     model = {"name": "mlr"} if name in leaves.LINEAR else {"name": "mlp", "hidden": [3]}

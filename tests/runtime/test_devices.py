@@ -60,7 +60,7 @@ def test_exact_steps_are_in_the_span_of_the_samples(alone, monkeypatch):
 
 
 @pytest.mark.second
-@pytest.mark.parametrize("methods", [BOTH[1:], second(METHODS)])
+@pytest.mark.parametrize("methods", [BOTH[1:], METHODS])
 def test_eight_devices_are_one(tmp_path, methods):
     """Cohorts of 5 and of 1 to 7 clients, of 7, on 8 devices: some devices have nothing to do."""
     file = tmp_path / "eight.npz"

@@ -31,7 +31,7 @@ from tests.federations import (
     run,
     split_of,
 )
-from tests.tiers import second
+from tests.tiers import by_method, second
 
 REFUSED: dict[str, str] = {}
 
@@ -52,7 +52,7 @@ def models(made: Newcomers, name: str) -> np.ndarray:
     return rows(made.evaluator.client_params(made.state, [name])[name])
 
 
-@pytest.mark.parametrize("name", [n if n in ("fedu", "pfedme", "scaffold") else second(n) for n in ALGORITHMS])
+@pytest.mark.parametrize("name", by_method(ALGORITHMS, first=("fedu", "pfedme", "scaffold")))
 def test_every_method_serves_new_clients(name: str) -> None:
     """Finite scores of every model it offers, of clients with one sample and one class too; the run is as it was."""
     simulation = trainable(name)
@@ -95,9 +95,7 @@ def test_a_known_client_given_again_gets_its_own_model() -> None:
 
 
 @pytest.mark.second
-@pytest.mark.parametrize(
-    "method", [second(idiolect.Ditto()), second(idiolect.PFedMe()), idiolect.FedU()], ids=lambda m: m.name
-)
+@pytest.mark.parametrize("method", [idiolect.Ditto(), idiolect.PFedMe(), idiolect.FedU()], ids=lambda m: m.name)
 def test_a_new_client_does_not_depend_on_the_others(method: Any) -> None:
     problem, rng = classification(), np.random.default_rng(5)
     simulation = problem.simulation(method)
