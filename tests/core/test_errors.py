@@ -1,6 +1,7 @@
 """Errors: what is raised where a name is unknown or a condition fails, and what a caller may catch."""
 
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,8 @@ from idiolect.core.errors import (
     IdiolectError,
     StoreError,
     in_words,
+    os_errors_as,
+    reason_of,
     require,
     unknown,
 )
@@ -98,3 +101,23 @@ def test_the_first_thing_that_a_model_found_wrong_is_said_with_its_place_or_of_a
 )
 def test_what_pydantic_says_is_in_a_users_words(message, words):
     assert in_words(message) == words
+
+
+def test_what_the_system_refuses_is_an_error_with_its_reason_and_what_to_do(tmp_path: Path) -> None:
+    with (
+        pytest.raises(StoreError, match=r"^cannot read it: No such file or directory$") as caught,
+        os_errors_as("cannot read it"),
+    ):
+        (tmp_path / "none").read_bytes()
+    assert isinstance(caught.value.__cause__, FileNotFoundError)
+    with (
+        pytest.raises(DataError, match=r"^no table: Is a directory; name a file$"),
+        os_errors_as("no table", DataError, after="; name a file"),
+    ):
+        tmp_path.read_bytes()
+    with pytest.raises(ConfigError, match=r"^other$"), os_errors_as("cannot read it"):
+        raise ConfigError("other")
+    with os_errors_as("cannot read it"):
+        pass
+    assert reason_of(OSError("no number")) == "no number"
+    assert reason_of(ValueError("embedded null byte")) == "embedded null byte"

@@ -1,7 +1,8 @@
 """Errors of one line each: what was wrong, where, and what to do."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -118,3 +119,22 @@ def require(condition: bool, message: str) -> None:
     """Raise `ConfigError(message)` unless the condition holds."""
     if not condition:
         raise ConfigError(message)
+
+
+def reason_of(error: Exception) -> str:
+    """The system's words for what it refused ("No space left on device"), else the error's message."""
+    return str(getattr(error, "strerror", None) or error)
+
+
+@contextmanager
+def os_errors_as(
+    message: str, kind: type[IdiolectError] = StoreError, *, after: str = ""
+) -> Generator[None, None, None]:
+    """Raise `kind`, "message: the system's reason", where the block raises an `OSError`.
+
+    message: what cannot be done, and to which path. after: what to do about it.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{message}: {reason_of(error)}{after}") from error

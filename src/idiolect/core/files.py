@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
-from idiolect.core.errors import ConfigError, StoreError, kind_of
+from idiolect.core.errors import ConfigError, StoreError, kind_of, reason_of
 from idiolect.core.rights import as_its_folder, private
 
 _BYTES = 160  # of a name; most file systems take 255, and a hash and a suffix follow
@@ -48,7 +48,7 @@ def atomic_write(path: str | os.PathLike[str], *, shared: bool = False) -> Gener
         _discard(scratch)
         if error.filename not in (None, str(scratch), str(target)):
             raise  # an error of the block about another file
-        raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
+        raise StoreError(f"cannot write {target}: {reason_of(error)}") from error
     except BaseException:
         _discard(scratch)
         raise
@@ -108,7 +108,7 @@ def alone(path: str | os.PathLike[str], message: str) -> Generator[None, None, N
         raise StoreError(message) from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:
-            raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+            raise StoreError(f"cannot write {path}: {reason_of(error)}") from error
     try:
         yield
     finally:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from idiolect.core.errors import ConfigError, DataError, unknown
+from idiolect.core.errors import ConfigError, DataError, reason_of, unknown
 from idiolect.core.files import json_of, path_of
 from idiolect.core.memory import aligned_empty
 from idiolect.data.federated import SPLITS, FederatedData, Split, TaskKind
@@ -65,7 +65,7 @@ def write(path: str | Path, content: bytes) -> None:
     except OSError as error:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
-        raise DataError(f"cannot write the partition file {path}: {error.strerror or error}") from error
+        raise DataError(f"cannot write the partition file {path}: {reason_of(error)}") from error
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Int[np.ndarray, "_"]]]:
@@ -77,7 +77,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Int[np.ndarray, "_
     except FileNotFoundError as error:
         raise DataError(f"no partition file {path}; check the path or make the partition again") from error
     except OSError as error:
-        raise DataError(f"cannot read the partition file {path}: {error.strerror or error}") from error
+        raise DataError(f"cannot read the partition file {path}: {reason_of(error)}") from error
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -13,6 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from idiolect.core.errors import reason_of
+
 EVENTS = (
     "site missing",
     "refused",
@@ -98,5 +100,5 @@ def _ran(alert: Alert, folder: Path, content: bytes) -> str:
     except subprocess.TimeoutExpired:
         return f"the alert command '{name}' was stopped after {alert.seconds:g} s"
     except (OSError, ValueError) as error:
-        return f"the alert command '{name}' cannot run: {getattr(error, 'strerror', None) or error}"
+        return f"the alert command '{name}' cannot run: {reason_of(error)}"
     return f"the alert command '{name}' ended with code {done.returncode}" if done.returncode else ""

@@ -16,7 +16,7 @@ from jaxtyping import Shaped, UInt8
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import StoreError, reason_of
 from idiolect.core.files import atomic_write, json_of
 from idiolect.core.rights import private
 
@@ -136,7 +136,7 @@ def _opened(path: Path, *, whole: bool) -> tuple[str, dict[str, Any], bytes] | N
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+        raise StoreError(f"cannot read {path}: {reason_of(error)}") from error
     try:
         head = json_of(line)
         known, header = str(head["sha256"]), head["header"]

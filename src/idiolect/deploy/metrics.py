@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from idiolect.core.errors import StoreError, require
+from idiolect.core.errors import StoreError, reason_of, require
 
 ADDRESS = "127.0.0.1"
 
@@ -65,10 +65,8 @@ def serving(port: int, read: Callable[[], Iterable[Measure]]) -> Generator[None]
     try:
         server, thread = start_http_server(port, addr=ADDRESS, registry=registry)
     except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise StoreError(
-            f"--metrics {port}: cannot listen on {ADDRESS}:{port} ({reason}); name another port"
-        ) from None
+        listened = f"cannot listen on {ADDRESS}:{port} ({reason_of(error)})"
+        raise StoreError(f"--metrics {port}: {listened}; name another port") from None
     try:
         yield
     finally:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from idiolect.core.errors import ConfigError, first_of
+from idiolect.core.errors import ConfigError, first_of, reason_of
 from idiolect.core.files import json_of, write_text
 from idiolect.deploy.messages import digest_of_values, text_of
 from idiolect.deploy.terms import STUDY_ID, Terms
@@ -208,7 +208,7 @@ def content_of(path: Path) -> bytes:
     except FileNotFoundError:
         raise ConfigError(f"no such file: {path}; 'idiolect hub init' writes a study's file, {FILE}") from None
     except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+        raise ConfigError(f"cannot read {path}: {reason_of(error)}") from None
     if len(content) > LARGEST:
         raise ConfigError(f"{path} has more than {LARGEST:,} bytes: it is no study's file")
     return content

@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from idiolect.core.errors import StoreError, require
+from idiolect.core.errors import os_errors_as, require
 from idiolect.core.rights import make_folder
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.hub.config import FILE as HUB_FILE
@@ -71,10 +71,8 @@ def prepare(out: Path, experiment: Experiment, data: FederatedData, **settings: 
         same = (old.kind, old.sites) == (config.kind, config.sites)
         require(same, f"'{out}' holds a federation of other data or sites; use another --out")
         config = config.model_copy(update={"study": old.study})
-    try:
+    with os_errors_as(f"cannot write to '{out}'"):
         make_folder(out)
-    except OSError as error:
-        raise StoreError(f"cannot write to '{out}': {error.strerror or error}") from error
     save_hub(out, config)
     return names
 
@@ -103,10 +101,8 @@ def make_site(folder: Path, name: str, data: FederatedData, client: int) -> None
     """
     if (folder / SITE_FILE).is_file():
         return
-    try:
+    with os_errors_as(f"cannot write to '{folder}'"):
         make_folder(folder)
-    except OSError as error:
-        raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
     save_arrays(folder / ARRAYS, data, client)
     SiteConfig(name=name, data={"arrays": ARRAYS}, floors=Floors.none()).save(folder)
 

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load, save
 
-from idiolect.core.errors import ConfigError, IdiolectError, StoreError, first_of
+from idiolect.core.errors import ConfigError, IdiolectError, StoreError, first_of, reason_of
 from idiolect.core.files import atomic_write, json_of, path_of
 from idiolect.core.settings import MOST
 from idiolect.data.federated import TaskKind
@@ -286,7 +286,7 @@ def _read(path: _PathLike) -> tuple[dict[str, Any], _Tensors]:
             metadata = dict(opened.metadata() or {})
             tensors: _Tensors = {name: np.array(opened.get_tensor(name)) for name in opened.keys()}  # noqa: SIM118
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+        raise StoreError(f"cannot read {path}: {reason_of(error)}") from error
     except SafetensorError as error:
         if start[8:] != b"{":  # eight bytes of length, then JSON
             raise StoreError(f"{path} is not an idiolect model file") from error

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from idiolect.core.errors import IdiolectError, StoreError
+from idiolect.core.errors import IdiolectError, os_errors_as
 from idiolect.report.standing import Standing
 
 HOST = "127.0.0.1"
@@ -49,10 +49,8 @@ class LivePage:
                 page.touch()
                 return json.dumps(look().to_dict(), allow_nan=False).encode()
 
-        try:
+        with os_errors_as(f"--port {port}", after="; leave it out for a free one"):
             self._server = _Server((HOST, port), Handler)
-        except OSError as error:
-            raise StoreError(f"--port {port}: {error.strerror or error}; leave it out for a free one") from error
         Handler.hosts = tuple(f"{name}:{self._server.server_port}" for name in (HOST, "localhost"))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
         self.touch()

@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.ticker import ScalarFormatter
 
 from idiolect.algorithms.registry import ALGORITHMS
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import StoreError, os_errors_as, reason_of
 from idiolect.core.files import no_empty_folders, write_text
 from idiolect.core.rights import make_folder
 from idiolect.metrics.base import Metric
@@ -48,16 +48,14 @@ def write_newcomers(
     """
     check_new(folder)
     with no_empty_folders(folder.parent):
-        try:
+        with os_errors_as(f"cannot write to '{folder}'"):
             make_folder(folder.parent, shared=True)
             scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
-        except OSError as error:
-            raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
         try:
             _fill(scratch, loaded, made, curve, command)
             os.replace(scratch, folder)
         except OSError as error:
-            raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
+            raise StoreError(f"cannot write to '{folder}': {reason_of(error)}") from error
         finally:
             rmtree(scratch, ignore_errors=True)
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())

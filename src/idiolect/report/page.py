@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import StoreError, os_errors_as
 from idiolect.core.files import write_text
 from idiolect.core.rights import make_folder
 from idiolect.report.advice import advice_dict
@@ -36,10 +36,8 @@ def write_report(results: Results, folder: str | Path, command: str) -> list[Pat
     atomically, and report.md after everything that it shows. Raises `StoreError` if the folder cannot be written to.
     """
     folder = Path(folder)
-    try:
+    with os_errors_as(f"cannot write to '{folder}'"):
         make_folder(folder / "figures", shared=True)
-    except OSError as error:
-        raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
     view = view_of(results, command)
     written = [folder / "table.csv", folder / "clients.csv"]
     write_csv(results, written[0])

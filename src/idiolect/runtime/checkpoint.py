@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import StoreError, reason_of
 from idiolect.core.files import atomic_write, json_of
 from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.round import State
@@ -80,7 +80,7 @@ def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+        raise StoreError(f"cannot read {path}: {reason_of(error)}") from error
     if content is None:
         return None
     line, _, payload = content.partition(b"\n")

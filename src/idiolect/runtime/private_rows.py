@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from jaxtyping import Int, PyTree, UInt8
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import StoreError, reason_of
 from idiolect.core.files import sync_folder
 from idiolect.core.rights import create_file, make_folder
 
@@ -53,7 +53,7 @@ class PrivateRows:
         try:
             yield
         except OSError as error:
-            why = error.strerror or error
+            why = reason_of(error)
             raise StoreError(f"cannot use {self.path} for the clients' private states: {why}") from error
 
     def read(self, clients: Int[np.ndarray, "n"]) -> PyTree:

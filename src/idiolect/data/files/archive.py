@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
-from idiolect.core.errors import DataError
+from idiolect.core.errors import DataError, os_errors_as
 
 VARIABLE = "IDIOLECT_DATA"
 
@@ -56,10 +56,8 @@ def require_gz(folder: Path, name: str, published: str) -> Path:
 
 def read_gz(path: Path) -> bytes:
     """The file's content, decompressed if its name ends in .gz. Raises `DataError` if it is missing or damaged."""
-    try:
+    with os_errors_as(f"cannot read {path}", DataError):
         raw = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     if path.suffix != ".gz":
         return raw
     if raw[:2] != b"\x1f\x8b":

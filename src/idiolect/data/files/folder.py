@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Shaped
 from pydantic import ValidationError
 
-from idiolect.core.errors import DataError, StoreError, require
+from idiolect.core.errors import DataError, StoreError, os_errors_as, reason_of, require
 from idiolect.core.files import json_of, no_empty_folders, path_of, sync_folder, write_text
 from idiolect.core.rights import make_folder, private
 from idiolect.data.audit import audit_lines
@@ -61,7 +61,7 @@ def load_data(folder: str | os.PathLike[str], *, verify: bool = False) -> Federa
     try:
         header = json_of((path / HEADER).read_bytes())
     except OSError as error:
-        raise StoreError(f"cannot read {path / HEADER}: {error.strerror or error}; {_REMEDY}") from error
+        raise StoreError(f"cannot read {path / HEADER}: {reason_of(error)}; {_REMEDY}") from error
     except ValueError as error:
         raise StoreError(f"{path / HEADER} is not JSON ({error}); {_REMEDY}") from error
     if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (FORMAT, VERSION):
@@ -154,7 +154,7 @@ def new_folder(folder: str | os.PathLike[str]) -> Generator[Path]:
     target = path_of(folder, "federated data are written to a folder")
     target = Path(os.path.abspath(target.expanduser()))
     partial = target.with_name(f".{target.name}.partial")
-    try:
+    with os_errors_as(f"cannot write {folder}"):
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise StoreError(f"{folder} is there already; name a new folder, or remove it first")
         with no_empty_folders(target.parent):
@@ -167,8 +167,6 @@ def new_folder(folder: str | os.PathLike[str]) -> Generator[Path]:
                 sync_folder(target.parent)
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
-    except OSError as error:
-        raise StoreError(f"cannot write {folder}: {error.strerror or error}") from error
 
 
 def write_rows(path: Path, rows: Shaped[np.ndarray, "..."]) -> None:

@@ -19,7 +19,7 @@ import pandas as pd
 from jaxtyping import UInt64
 from pandas.util import hash_pandas_object
 
-from idiolect.core.errors import DataError, kind_of
+from idiolect.core.errors import DataError, kind_of, reason_of
 from idiolect.core.files import json_of
 from idiolect.data.files.codes import columns_of_codes
 
@@ -253,7 +253,7 @@ def _check_file(path: Path, where: str) -> None:
     except FileNotFoundError:
         raise DataError(f"{where}: no such file") from None
     except (OSError, ValueError) as error:  # a loop of links, a name too long, a null byte
-        raise DataError(f"{where}: cannot be opened: {getattr(error, 'strerror', None) or error}") from error
+        raise DataError(f"{where}: cannot be opened: {reason_of(error)}") from error
     if path.is_dir():
         raise DataError(f"{where}: is a folder; give the file of a table")
     if not path.is_file():

@@ -11,7 +11,7 @@ import pandas as pd
 from jaxtyping import Float32, Shaped
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from idiolect.core.errors import DataError, StoreError
+from idiolect.core.errors import DataError, StoreError, os_errors_as
 from idiolect.core.files import json_of, path_of, write_text
 from idiolect.core.memory import aligned_empty
 from idiolect.data.files.table import check_column, column_of, read_table
@@ -156,10 +156,8 @@ class Schema(BaseModel):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Schema":
         """Read a schema that `save` wrote. Raises `StoreError` if the file is missing or no schema."""
-        try:
+        with os_errors_as(f"cannot read {path}"):
             content = path_of(path, "a schema is a Schema or the path of its file").read_bytes()
-        except OSError as error:
-            raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
         try:
             values = json_of(content)
         except ValueError as error:

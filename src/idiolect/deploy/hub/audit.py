@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import StoreError, require
+from idiolect.core.errors import StoreError, os_errors_as, require
 from idiolect.core.files import json_of
 from idiolect.core.rights import make_folder
 from idiolect.deploy.events import FILE as EVENTS
@@ -164,11 +164,9 @@ def copy_files(files: dict[str, Path], out: Path) -> None:
     """Copy files into a folder. Raises `StoreError` that names the file."""
     for name, path in files.items():
         target = out / name
-        try:
+        with os_errors_as(f"cannot copy {path} to {target}"):
             make_folder(target.parent)
             shutil.copyfile(path, target)
-        except OSError as error:
-            raise StoreError(f"cannot copy {path} to {target}: {error.strerror or error}") from error
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

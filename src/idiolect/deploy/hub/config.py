@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from idiolect.core.errors import ConfigError, StoreError, first_of
+from idiolect.core.errors import ConfigError, StoreError, first_of, reason_of
 from idiolect.core.files import json_of, write_text
 from idiolect.deploy.alerts import Alert
 from idiolect.deploy.hub.guard import FEWEST, GuardSettings
@@ -102,7 +102,7 @@ class HubConfig(BaseModel):
         except FileNotFoundError:
             raise ConfigError(f"{path} is missing; make it with 'idiolect hub init'") from None
         except OSError as error:
-            raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
+            raise ConfigError(f"cannot read {path}: {reason_of(error)}") from None
         except ValidationError as error:
             raise ConfigError(f"{path}: {first_of(error)}") from None
         except ConfigError as error:

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import StoreError, require
+from idiolect.core.errors import StoreError, reason_of, require
 from idiolect.core.files import write_text
 from idiolect.core.rights import make_folder, restrict
 from idiolect.deploy.events import now
@@ -70,7 +70,7 @@ def write_audit(folder: Path, out: Path, logs: Path | None = None) -> Audit:
             out.rmdir()
         scratch.rename(out)
     except OSError as error:
-        raise StoreError(f"cannot write {out}: {error.strerror or error}") from error
+        raise StoreError(f"cannot write {out}: {reason_of(error)}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return audit

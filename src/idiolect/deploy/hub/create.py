@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from idiolect.core.errors import ConfigError, StoreError, first_of, require
+from idiolect.core.errors import ConfigError, StoreError, first_of, reason_of, require
 from idiolect.core.rights import make_folder
 from idiolect.data.schema.schema import Schema
 from idiolect.deploy.hub.agreement import table_of
@@ -46,7 +46,7 @@ def make_hub(
     try:
         make_folder(folder)
     except (OSError, ValueError) as error:
-        raise StoreError(f"cannot write to '{folder}': {getattr(error, 'strerror', None) or error}") from error
+        raise StoreError(f"cannot write to '{folder}': {reason_of(error)}") from error
     save_hub(folder, config)
     return config
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import ConfigError, StoreError, require
+from idiolect.core.errors import ConfigError, StoreError, os_errors_as, require
 from idiolect.core.files import alone, atomic_write, clear_scratch, json_of, write_text
 from idiolect.deploy.hub.agreement import NOTES, SCHEMA
 from idiolect.deploy.hub.config import HubConfig
@@ -153,7 +153,7 @@ def _before(path: Path, run: str, site: str) -> tuple[Path, HubState] | None:
 
 
 def _forget(folder: Path, plan: Plan) -> None:
-    try:
+    with os_errors_as(f"cannot write to '{folder}'", after="; repeat the command when that is mended"):
         config = HubConfig.load(folder)
         change: dict[str, Any] = {"starts": {**config.starts, **plan.starts}}
         change |= {"kind": None, "agreed_by": ()} if plan.schema else {}
@@ -166,10 +166,6 @@ def _forget(folder: Path, plan: Plan) -> None:
         forget_greeting(folder, plan.site)
         clear_scratch(folder)
         (folder / PLAN).unlink()
-    except OSError as error:
-        raise StoreError(
-            f"cannot write to '{folder}': {error.strerror or error}; repeat the command when that is mended"
-        ) from error
 
 
 def _record(folder: Path, plan: Plan, back: dict[str, int]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import DataError, StoreError
+from idiolect.core.errors import DataError, StoreError, os_errors_as
 from idiolect.core.files import atomic_write
 from idiolect.deploy.events import EventLog
 from idiolect.deploy.headers import Met
@@ -119,10 +119,8 @@ class Participation:
 
     def write(self, line: dict[str, Any]) -> None:
         """Add a line. Raises `StoreError` if it cannot be written."""
-        try:
+        with os_errors_as(f"cannot write {self.path}"):
             append_line(self.path, line)
-        except OSError as error:
-            raise StoreError(f"cannot write {self.path}: {error.strerror or error}") from error
         if self.events is not None and "answered" in line:
             _report(self.events, line)
         elif self.events is not None and "rollback" in line:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from idiolect.core.errors import ConfigError, DataError, StoreError, require
+from idiolect.core.errors import ConfigError, DataError, StoreError, os_errors_as, reason_of, require
 from idiolect.core.files import atomic_write, file_name, json_of, write_text
 from idiolect.core.rights import make_folder
 from idiolect.deploy.headers import Request
@@ -218,7 +218,7 @@ def _bytes_of(path: Path) -> bytes:
     except FileNotFoundError:
         raise StoreError(f"no such file: {path}") from None
     except (OSError, ValueError) as error:
-        raise StoreError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+        raise StoreError(f"cannot read {path}: {reason_of(error)}") from None
     require(len(content) <= LARGEST_MODEL, f"{path} has more than {LARGEST_MODEL:,} bytes, which sites refuse")
     return content
 
@@ -239,10 +239,8 @@ def _kept(folder: Path, query: Q, files: Mapping[str, bytes]) -> Q:
         if isinstance(other, type(query)) and other.question == query.question:
             return other
     place = query_folder(folder, query.id)
-    try:
+    with os_errors_as(f"cannot write to '{place}'"):
         make_folder(place)
-    except OSError as error:
-        raise StoreError(f"cannot write to '{place}': {error.strerror or error}") from error
     for name, content in files.items():
         with atomic_write(place / name) as file:
             file.write(content)

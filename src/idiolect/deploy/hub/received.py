@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import os_errors_as
 from idiolect.core.files import json_of, write_text
 from idiolect.core.rights import private
 from idiolect.deploy.events import now
@@ -51,10 +51,8 @@ class Received:
             else:
                 about |= {"error": got.missing.get(site, "no answer")}
             lines.append(about)
-        try:
+        with os_errors_as(f"cannot write {self.path}"):
             append_lines(self.path, lines)
-        except OSError as error:
-            raise StoreError(f"cannot write {self.path}: {error.strerror or error}") from error
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """All lines; one that a crash has cut off is left out."""

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from idiolect.core.errors import ConfigError, DataError, IdiolectError, StoreError
+from idiolect.core.errors import ConfigError, DataError, IdiolectError, StoreError, os_errors_as
 from idiolect.deploy.headers import Looked, Request
 from idiolect.deploy.messages import Message
 from idiolect.deploy.nvflare.kits import Kit, certificate
@@ -141,10 +141,8 @@ def _memory(resident: int) -> str:
 
 
 def _disk(kit: Kit) -> str:
-    try:
+    with os_errors_as(f"cannot read the free space for {kit.folder}"):
         free = shutil.disk_usage(kit.folder).free
-    except OSError as error:
-        raise StoreError(f"cannot read the free space for {kit.folder}: {error.strerror or error}") from error
     if free < LEAST_DISK:
         raise StoreError(f"{free / 1e6:,.0f} MB are free: make room for {LEAST_DISK / 1e6:,.0f} MB")
     return f"{free / 1e9:,.1f} GB are free"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import ConfigError, DataError, DivergedError, StoreError, require
+from idiolect.core.errors import ConfigError, DataError, DivergedError, StoreError, os_errors_as, require
 from idiolect.core.files import atomic_write, json_of, write_text
 from idiolect.core.rights import make_folder
 from idiolect.deploy.nvflare.kits import CONTROLLER, EXECUTOR, HUB, HUB_FOLDER, SITE, Kit, require_kind, write_json
@@ -100,11 +100,9 @@ def write_job(
     require(min_clients >= 1, f"min_clients is {min_clients}: a job needs a site")
     job = Path(folder) / name
     config = job / "app" / "config"
-    try:
+    with os_errors_as(f"cannot write {config}"):
         shutil.rmtree(job, ignore_errors=True)
         make_folder(config)
-    except OSError as error:
-        raise StoreError(f"cannot write {config}: {error.strerror or error}") from error
     filters = {"task_data_filters": [], "task_result_filters": []}
     meta = {"name": name, "resource_spec": {}, "min_clients": min_clients, "deploy_map": {"app": ["@ALL"]}}
     controller = {"server_obj_id": "hub", "sync_task_timeout": sync_seconds}

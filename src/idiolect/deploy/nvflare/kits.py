@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from idiolect.core.errors import StoreError, require
+from idiolect.core.errors import StoreError, os_errors_as, reason_of, require
 from idiolect.core.files import atomic_write, json_of
 from idiolect.core.rights import make_folder, restrict
 
@@ -153,7 +153,7 @@ def read_json(path: Path) -> Any:
     try:
         return json_of(path.read_bytes())
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+        raise StoreError(f"cannot read {path}: {reason_of(error)}") from error
     except ValueError:
         raise StoreError(f"{path} is no JSON file any more; restore it or build the kit again") from None
 
@@ -234,10 +234,8 @@ def _resources(kit: Kit, content: Any) -> None:
 
 
 def _made(folder: Path) -> str:
-    try:
+    with os_errors_as(f"cannot make {folder}"):
         make_folder(folder)
-    except OSError as error:
-        raise StoreError(f"cannot make {folder}: {error.strerror or error}") from error
     return str(folder)
 
 

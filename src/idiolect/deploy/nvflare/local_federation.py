@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import os_errors_as
 from idiolect.core.rights import make_folder
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.hub.run import progress
@@ -80,7 +80,7 @@ def supervised(kits: Kits, out: Path, names: Sequence[str], report: Callable[[st
 
 def hand_over(kits: Kits, out: Path) -> None:
     """Move what each site owns to out/sites, without the copy of its samples, and remove the kits."""
-    try:
+    with os_errors_as(f"cannot write to '{out}'"):
         for name, kit in kits.sites.items():
             target = out / SITES / name
             (kit.folder / OWN / ARRAYS).unlink(missing_ok=True)
@@ -89,5 +89,3 @@ def hand_over(kits: Kits, out: Path) -> None:
             make_folder(target.parent)
             shutil.move(kit.folder / OWN, target)
         shutil.rmtree(out / FOLDER)
-    except OSError as error:
-        raise StoreError(f"cannot write to '{out}': {error.strerror or error}") from error

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import StoreError, os_errors_as
 from idiolect.core.files import alone, json_of
 from idiolect.core.rights import PRIVATE_UMASK, make_folder, private
 from idiolect.deploy.nvflare.kits import Kit, certificate, check_installed, require_kind, write_json
@@ -45,10 +45,8 @@ def command(kit: Kit) -> list[str]:
 def environment(kit: Kit, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of the kit's process: HOME and the temporary folder lie inside the kit."""
     for name in ("home", "tmp"):
-        try:
+        with os_errors_as(f"cannot make {kit.folder / name}"):
             make_folder(kit.folder / name)
-        except OSError as error:
-            raise StoreError(f"cannot make {kit.folder / name}: {error.strerror or error}") from error
     own = {"HOME": str(kit.folder / "home"), "TMPDIR": str(kit.folder / "tmp"), "PYTHONUNBUFFERED": "1"}
     # The engine answers in ever new threads: with an arena each, glibc would give little memory back.
     own["TZ"] = "UTC"  # the times in the engine's own logs
@@ -99,11 +97,11 @@ def start(kit: Kit, more: Mapping[str, str] | None = None) -> int:
     It is in a session of its own, so the end of the terminal does not end it. Raises `StoreError`: see `check_start`.
     """
     check_start(kit)
-    try:
-        with open(kit.folder / "console.txt", "wb", opener=private) as console:
-            process = _begin(kit, more, console)
-    except OSError as error:
-        raise StoreError(f"cannot start {kit.name} in {kit.folder}: {error.strerror or error}") from error
+    with (
+        os_errors_as(f"cannot start {kit.name} in {kit.folder}"),
+        open(kit.folder / "console.txt", "wb", opener=private) as console,
+    ):
+        process = _begin(kit, more, console)
     _remember(kit, process.pid)
     return process.pid
 

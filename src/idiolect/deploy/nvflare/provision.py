@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from idiolect.core.errors import ConfigError, StoreError, require
+from idiolect.core.errors import ConfigError, StoreError, reason_of, require
 from idiolect.core.files import write_text
 from idiolect.core.rights import PRIVATE_UMASK, make_folder, restrict
 from idiolect.deploy.nvflare.kits import Kit, check_installed, harden, read_kit
@@ -59,7 +59,7 @@ def provision(folder: Path, project: str, sites: Sequence[str], port: int, host:
         return Kits(read_kit(root / host), {site: read_kit(root / site) for site in sites}, read_kit(root / LEAD))
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise StoreError(f"cannot write {folder}: {error.strerror or error}") from error
+        raise StoreError(f"cannot write {folder}: {reason_of(error)}") from error
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -6,7 +6,7 @@ A job names its study and not a folder, so that whoever may submit jobs cannot r
 import re
 from pathlib import Path
 
-from idiolect.core.errors import ConfigError, StoreError, require
+from idiolect.core.errors import ConfigError, StoreError, os_errors_as, require
 from idiolect.core.rights import make_folder
 from idiolect.deploy.nvflare.kits import Kit, read_json, write_json
 
@@ -26,10 +26,8 @@ def register(kit: Kit, study: str, folder: Path) -> None:
     """
     require(_STUDY.fullmatch(study) is not None, f"'{study}' is no id of a study")
     entries = register_folder(kit)
-    try:
+    with os_errors_as(f"cannot make {entries}"):
         make_folder(entries)
-    except OSError as error:
-        raise StoreError(f"cannot make {entries}: {error.strerror or error}") from error
     entry = entries / f"{study}.json"
     other = Path(_entered(entry)) if entry.is_file() else folder
     if other.is_dir() and other.resolve() != folder.resolve():

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import ConfigError, StoreError, require
+from idiolect.core.errors import ConfigError, StoreError, os_errors_as, reason_of, require
 from idiolect.core.files import atomic_write
 from idiolect.deploy.nvflare.kits import Certificate, Kit, certificate, check_installed, read_kit
 
@@ -74,7 +74,7 @@ def sign_request(
         old = x509.load_pem_x509_certificate(content)
         asked = x509.load_pem_x509_csr(content[content.index(b"-----BEGIN CERTIFICATE REQUEST") :])
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from None
+        raise StoreError(f"cannot read {path}: {reason_of(error)}") from None
     except ValueError:
         raise ConfigError(f"{path} is no request of 'idiolect site renew' or 'idiolect hub renew'") from None
     try:
@@ -127,10 +127,8 @@ def install(kit: Kit, path: Path) -> Certificate:
 
 
 def _read(path: Path) -> bytes:
-    try:
+    with os_errors_as(f"cannot read {path}"):
         return path.read_bytes()
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def _name(of: Any) -> str:

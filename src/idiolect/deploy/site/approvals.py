@@ -15,7 +15,7 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from idiolect.core.errors import ConfigError, DataError, StoreError, first_of
+from idiolect.core.errors import ConfigError, DataError, StoreError, first_of, reason_of
 from idiolect.core.files import json_of, write_text
 from idiolect.core.rights import make_folder
 from idiolect.deploy.headers import Request
@@ -82,7 +82,7 @@ class Approvals(BaseModel):
         except ValidationError as error:
             reason = first_of(error)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
+            reason = reason_of(error)
         raise StoreError(
             f"{path} cannot be read ({shown(reason, 120)}), so no call is answered: restore it from a backup, or "
             "remove it and approve the studies again"
@@ -162,7 +162,7 @@ def _changing(folder: Path) -> Generator[Approvals]:
     except Timeout:
         raise StoreError(f"another command changes {folder / FILE}; try again") from None
     except OSError as error:
-        raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
+        raise StoreError(f"cannot write to '{folder}': {reason_of(error)}") from error
     try:
         yield Approvals.load(folder)
     finally:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from idiolect.core.errors import ConfigError, StoreError, first_of, require
+from idiolect.core.errors import ConfigError, first_of, os_errors_as, require
 from idiolect.core.rights import make_folder
 from idiolect.deploy.site.config import Allowed, SiteConfig
 from idiolect.deploy.site.data import FORMAT
@@ -48,10 +48,8 @@ def site_config(
 
 def write_site(folder: Path, config: SiteConfig) -> None:
     """Make the folder and write the configuration into it."""
-    try:
+    with os_errors_as(f"cannot write to '{folder}'"):
         make_folder(folder)
-    except OSError as error:
-        raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
     config.save(folder)
 
 
@@ -63,8 +61,5 @@ def _seen_from(folder: Path, path: Path) -> str:
 
 
 def _is_arrays(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return FORMAT.encode() in file.read(4096)
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
+    with os_errors_as(f"cannot read {path}", ConfigError), path.open("rb") as file:
+        return FORMAT.encode() in file.read(4096)

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import StoreError, reason_of
 from idiolect.core.rights import create_file, make_folder
 
 FILE = "used.sqlite"
@@ -98,5 +98,5 @@ class Ledger:
             ) from None
         except OSError as error:
             raise StoreError(
-                f"cannot use {self.path}, so nothing is sent ({error.strerror or error}): mend the disk or its rights"
+                f"cannot use {self.path}, so nothing is sent ({reason_of(error)}): mend the disk or its rights"
             ) from None

@@ -11,7 +11,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import StoreError, reason_of
 from idiolect.core.rights import make_folder
 from idiolect.deploy.messages import Message, append_line, digest_of, digest_of_values, lines_of
 
@@ -83,7 +83,7 @@ class Outbox:
         except Timeout:
             raise StoreError(f"another process writes {self.path}, so nothing is sent: try again") from None
         except OSError as error:
-            raise StoreError(f"cannot write {self.path}, so nothing is sent: {error.strerror or error}") from error
+            raise StoreError(f"cannot write {self.path}, so nothing is sent: {reason_of(error)}") from error
 
 
 def _now() -> str:

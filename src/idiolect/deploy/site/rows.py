@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import DataError, StoreError
+from idiolect.core.errors import DataError, StoreError, os_errors_as
 from idiolect.core.files import json_of, write_text
 from idiolect.core.rights import make_folder
 from idiolect.deploy.messages import Vector, digest_of
@@ -57,10 +57,8 @@ class Rows:
 
     def save(self, folder: Path) -> None:
         """Write it into a study's folder. Raises `StoreError` if that fails."""
-        try:
+        with os_errors_as(f"cannot write to '{folder}'"):
             make_folder(folder)
-        except OSError as error:
-            raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
         write_text(folder / FILE, json.dumps({"salt": self.salt, "digest": self.digest, "kind": self.kind}))
 
     def check(self, digest: str, study: str) -> None:

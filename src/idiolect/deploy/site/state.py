@@ -33,7 +33,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from idiolect.core.errors import DataError, StoreError
+from idiolect.core.errors import DataError, StoreError, os_errors_as, reason_of
 from idiolect.core.files import file_name, json_of, write_text
 from idiolect.core.rights import make_folder
 from idiolect.deploy.messages import Message, Vector, Vectors, part_of, read_header, read_message, write_message
@@ -115,7 +115,7 @@ class Fence:
         except Timeout:
             raise StoreError(f"another process works for this site and did not end within {seconds:g} s") from None
         except OSError as error:
-            raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
+            raise StoreError(f"cannot write to '{self.folder}': {reason_of(error)}") from error
         try:
             yield
         finally:
@@ -161,10 +161,8 @@ class RunState:
         """Keep the state before the first round; a run that has begun keeps what it has."""
         if self.begun:
             return
-        try:
+        with os_errors_as(f"cannot write to '{self.folder}'"):
             make_folder(self.folder)
-        except OSError as error:
-            raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
         self._only(self._message(-1, vectors))
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import ConfigError, StoreError, require
+from idiolect.core.errors import ConfigError, StoreError, reason_of, require
 from idiolect.core.rights import make_folder
 from idiolect.deploy.site.approvals import Approvals, revoke
 from idiolect.deploy.site.outbox import Outbox
@@ -53,7 +53,7 @@ def studies_of(site: Path) -> list[StudyHere]:
     except FileNotFoundError:
         folders = []
     except OSError as error:
-        raise StoreError(f"cannot read '{site / FOLDER}': {error.strerror or error}") from None
+        raise StoreError(f"cannot read '{site / FOLDER}': {reason_of(error)}") from None
     for name in folders:
         found.setdefault(name, StudyHere(name)).left = has_left(site / FOLDER / name)
     return [*found.values()]
@@ -98,7 +98,7 @@ def leave(site: Path, study: str, to: Path | None) -> list[str]:
                     moved.append(f"{part}/{path.name}")
             shutil.rmtree(site / MODELS / study, ignore_errors=True)
         except (OSError, shutil.Error) as error:
-            reason = getattr(error, "strerror", None) or error
+            reason = reason_of(error)
             raise StoreError(f"cannot take what is in '{folder}': {reason}; repeat the command") from error
     return moved
 

@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import StoreError, reason_of
 from idiolect.core.files import write_text
 from idiolect.report.html.payload import script_json
 
@@ -94,7 +94,7 @@ def check_writable(path: Path) -> None:
     try:
         is_folder, has_parent = path.is_dir(), path.parent.is_dir()
     except (OSError, ValueError) as error:
-        raise StoreError(f"cannot write '{path}': {getattr(error, 'strerror', None) or error}") from error
+        raise StoreError(f"cannot write '{path}': {reason_of(error)}") from error
     if is_folder:
         raise StoreError(f"cannot write '{path}': it is a folder; name a file with -o")
     if not has_parent:

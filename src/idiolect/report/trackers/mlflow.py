@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from idiolect.core.errors import ConfigError, StoreError
+from idiolect.core.errors import ConfigError, StoreError, os_errors_as, reason_of
 from idiolect.core.rights import make_folder
 from idiolect.report.trackers.records import FIGURES, REPORT, Measured, Record, Sent
 from idiolect.study.run.engine import FINISHED
@@ -166,10 +166,8 @@ def _address(where: str) -> tuple[str, str | None]:
     """(tracking address, where files go; None: the server says) of a folder or an address."""
     if "://" not in where:
         folder = Path(where).absolute()
-        try:
+        with os_errors_as(f"--mlflow {where}"):
             make_folder(folder)
-        except OSError as error:
-            raise StoreError(f"--mlflow {where}: {error.strerror or error}") from error
         return f"sqlite:///{folder / 'mlflow.db'}", (folder / "artifacts").as_uri()
     if where.startswith("sqlite:///"):
         return where, (Path(where.removeprefix("sqlite:///")).absolute().parent / "artifacts").as_uri()
@@ -185,7 +183,7 @@ def _reach(where: str) -> None:
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]
         socket.create_connection((parts.hostname, port), timeout=_PATIENCE).close()
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = reason_of(error)
         raise StoreError(f"MLflow at {where}: no server answers ({reason}); start it, or name another one") from error
 
 

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import ConfigError, StoreError
+from idiolect.core.errors import ConfigError, StoreError, os_errors_as
 from idiolect.core.files import file_name, write_text
 from idiolect.report.trackers.records import REPORT, Measured, Record, Sent, pictures
 
@@ -33,10 +33,8 @@ class TensorBoard:
 
     def take(self, record: Record, measured: Measured, final: bool) -> None:
         """Write what is new of a run."""
-        try:
+        with os_errors_as(f"cannot write {self.folder}"):
             self._take(record, measured, final)
-        except OSError as error:
-            raise StoreError(f"cannot write {self.folder}: {error.strerror or error}") from error
 
     def _take(self, record: Record, measured: Measured, final: bool) -> None:
         if record.key in self._sent:

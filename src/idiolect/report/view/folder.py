@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.algorithms.registry import ALGORITHMS
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import StoreError, reason_of
 from idiolect.core.files import json_of, plain_or_packed
 from idiolect.metrics.base import Metric
 from idiolect.report.sections.tables import settings_extra
@@ -34,7 +34,7 @@ def view_of_folder(folder: Path) -> View:
     try:
         there, is_folder, runs = folder.exists(), folder.is_dir(), (folder / DATABASE).is_file()
     except (OSError, ValueError) as error:
-        raise StoreError(f"cannot read '{folder}': {getattr(error, 'strerror', None) or error}") from error
+        raise StoreError(f"cannot read '{folder}': {reason_of(error)}") from error
     if not there:
         raise StoreError(f"no such folder: '{folder}'")
     if not is_folder:

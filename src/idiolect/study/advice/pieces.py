@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import TypeAdapter
 
-from idiolect.core.errors import ConfigError, DataError, StoreError
+from idiolect.core.errors import ConfigError, DataError, StoreError, os_errors_as
 from idiolect.core.files import (
     alone,
     atomic_write,
@@ -92,11 +92,9 @@ def pieces_in(out: Path | None, question: Mapping[str, Any], command: str) -> Ge
         raise StoreError(f"'{out}' holds runs; use another --out")
     folder, useless = out / RACE, False
     with no_empty_folders(out):
-        try:
+        with os_errors_as(f"cannot write to '{out}'"):
             make_folder(out, shared=True)
             make_folder(folder)
-        except OSError as error:
-            raise StoreError(f"cannot write to '{out}': {error.strerror or error}") from error
         busy = f"another idiolect process works in '{out}'; wait for it, or use another --out"
         try:
             with alone(folder / ".lock", busy):

@@ -11,7 +11,7 @@ import pandas as pd
 from jaxtyping import Int
 
 from idiolect.algorithms.registry import ALGORITHMS
-from idiolect.core.errors import ConfigError, StoreError, require
+from idiolect.core.errors import ConfigError, StoreError, os_errors_as, require
 from idiolect.core.rights import make_folder
 from idiolect.data.federated import FederatedData, Split
 from idiolect.study.advice.scored import Candidate, candidate
@@ -92,10 +92,8 @@ def combination(kind: Kind, sources: Mapping[str, tuple[Path, str]], data: Feder
             "others": dict(zip(sources, others.tolist(), strict=True)),
         }
     )
-    try:
+    with os_errors_as(f"cannot write to '{target.parent}'"):
         make_folder(target.parent)
-    except OSError as error:
-        raise StoreError(f"cannot write to '{target.parent}': {error.strerror or error}") from error
     combined = write_combined(target, content)
     return Made(combined, _table(combined, candidates, data))
 

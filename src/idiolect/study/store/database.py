@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import StoreError, reason_of
 from idiolect.core.rights import create_file
 
 
@@ -91,7 +91,7 @@ class Database:
         except sqlite3.Error as error:
             raise StoreError(f"cannot use {self.file}: {error}") from error
         except OSError as error:
-            raise StoreError(f"cannot write to '{self.file.parent}': {error.strerror or error}") from error
+            raise StoreError(f"cannot write to '{self.file.parent}': {reason_of(error)}") from error
 
     @contextmanager
     def reading(self) -> Generator[None]:

@@ -12,7 +12,7 @@ from jaxtyping import PyTree
 from idiolect.client.objective import Objective
 from idiolect.client.predictor import Shared, unshared
 from idiolect.core import tree
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import os_errors_as
 from idiolect.core.files import file_name, file_names, write_text
 from idiolect.core.rights import make_folder
 from idiolect.data.federated import FederatedData
@@ -99,8 +99,6 @@ def _places(folder: Path, name: str, models: PyTree, clients: Sequence[str]) -> 
 
 
 def _created(folder: Path) -> Path:
-    try:
+    with os_errors_as(f"cannot write to '{folder}'"):
         make_folder(folder)
-    except OSError as error:
-        raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
     return folder

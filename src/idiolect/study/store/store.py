@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import StoreError, os_errors_as
 from idiolect.core.files import file_name
 from idiolect.core.rights import make_folder
 from idiolect.metrics.registry import METRICS
@@ -93,10 +93,8 @@ class Store:
         self.close()
 
     def _make(self, folder: Path, shared: bool = False) -> None:
-        try:
+        with os_errors_as(f"cannot write to '{self.folder}'"):
             make_folder(folder, shared=shared)
-        except OSError as error:
-            raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
 
     def close(self) -> None:
         """Close the database; a later read opens it only for that statement."""
