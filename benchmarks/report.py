@@ -20,6 +20,7 @@ COLUMNS = (
     "system",
     "s a round",
     "ratio",
+    "95 %",
     "cpu ratio",
     "GFLOP/s",
     "of peak",
@@ -32,8 +33,8 @@ COLUMNS = (
 def row(comparison: Comparison, measured: Measured) -> list[str]:
     """One system's line: nothing is left out, a system that did not run says why.
 
-    ratio: its seconds over idiolect's; cpu ratio: of their threads' seconds. GFLOP/s: of the method's operations,
-    whatever the system makes of them.
+    ratio: its seconds over idiolect's; 95 %: of the median of the repeats' ratios; cpu ratio: of their threads'
+    seconds. GFLOP/s: of the method's operations, whatever the system makes of them.
     of peak: against the faster of the two products. compile s: the first rounds less what rounds take later.
     """
     work, name = comparison.work, measured.system
@@ -41,13 +42,14 @@ def row(comparison: Comparison, measured: Measured) -> list[str]:
         return [work.name, name, f"skipped: {measured.skipped}"]
     operations = work.counts.operations * (1 if name in (OWN, BEFORE) else work.trained / work.cohort)
     speed = operations / measured.median / 1e9
-    ratio, cpu = comparison.ratio(name), comparison.cpu_ratio(name)
+    ratio, cpu, interval = comparison.ratio(name), comparison.cpu_ratio(name), comparison.interval(name)
     compiling = max(0.0, measured.first - measured.median * work.rounds)
     return [
         work.name,
         name,
         f"{measured.median:.4f}",
         "" if name == OWN or ratio is None else f"{ratio:.2f}",
+        "" if name == OWN or interval is None else f"{interval[0]:.2f}-{interval[1]:.2f}",
         "" if name in (OWN, *MANY_PROCESSES) or cpu is None else f"{cpu:.2f}",
         f"{speed:.1f}",
         f"{speed / max(comparison.peak.values()):.0%}" if comparison.peak else "",
@@ -92,7 +94,9 @@ def as_json(comparisons: list[Comparison], about: dict[str, Any]) -> dict[str, A
                 "operations": c.work.counts.operations,
                 "bytes": c.work.counts.bytes,
                 "peak_gflops": c.peak,
-                "systems": [{**asdict(m), "ratio": c.ratio(m.system)} for m in c.systems],
+                "systems": [
+                    {**asdict(m), "ratio": c.ratio(m.system), "interval": c.interval(m.system)} for m in c.systems
+                ],
             }
             for c in comparisons
         ],

@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from scipy.stats import binom
+
 from benchmarks.beginning import beginning
 from benchmarks.child import Absent, Child
 from benchmarks.counts import PRODUCT
@@ -69,6 +71,19 @@ class Comparison:
         """How many times a peer's round is as long as idiolect's."""
         own, other = self.of(OWN), self.of(peer)
         return other.median / own.median if own and other else None
+
+    def interval(self, peer: str) -> tuple[float, float] | None:
+        """95 % interval of the median of the repeats' ratios, by their order; None of fewer than six repeats.
+
+        The median lies between the k-th least and the k-th largest of n ratios with probability 1 - 2 P(B < k), where
+        B ~ Bin(n, 1/2).
+        """
+        own, other = self.of(OWN), self.of(peer)
+        if own is None or other is None:
+            return None
+        ratios = sorted(theirs / ours for ours, theirs in zip(own.seconds, other.seconds, strict=True))
+        outside = int(binom.ppf(0.025, len(ratios), 0.5))  # the least k with P(B <= k) of at least 2.5 %
+        return (ratios[outside - 1], ratios[-outside]) if outside else None
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,14 @@ def test_a_ratio_is_of_medians() -> None:
     assert comparison([1.0, 2.0, 9.0], Measured("torch", [8.0, 6.0, 1.0])).ratio("torch") == 3.0
 
 
+@pytest.mark.parametrize(("repeats", "places"), [(5, None), (6, (0, 5)), (8, (0, 7)), (9, (1, 7)), (25, (7, 17))])
+def test_the_interval_of_a_ratio_is_that_of_the_sign_test(repeats: int, places: tuple[int, int] | None) -> None:
+    ratios = np.random.default_rng(0).permutation(repeats) + 1.0  # of equal place and value, less one
+    own = [2.0 + repeat for repeat in range(repeats)]
+    found = comparison(own, Measured("torch", [*(ratios * own)])).interval("torch")
+    assert found == (None if places is None else pytest.approx([place + 1 for place in places]))
+
+
 @pytest.mark.parametrize(
     ("torch", "finds"),
     [
