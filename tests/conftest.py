@@ -50,7 +50,7 @@ if LEADS:
 
 import pytest  # noqa: E402
 
-from tests.tiers import LONG, LONGEST_SECOND, share  # noqa: E402
+from tests.tiers import LONG, LONGEST_SECOND, share, share_name  # noqa: E402
 
 # JAX and idiolect are imported where they are used: the process that only starts the workers needs neither.
 if TYPE_CHECKING:
@@ -174,8 +174,8 @@ def three_clients() -> "FederatedData":
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", default="all", choices=["first", "all"], help="the first tier of the tests, or both")
-    parser.addoption("--share", default=None, metavar="K/N", help="only every N-th file, from the K-th on")
-    parser.addoption("--without-share", default=None, metavar="K/N", help="all files but every N-th")
+    parser.addoption("--share", type=share_name, metavar="K/N", help="only every N-th file, from the K-th on")
+    parser.addoption("--without-share", type=share_name, metavar="K/N", help="all files but every N-th")
     parser.addoption("--unchecked", action="store_true", help="without checks of types and shapes: in less time")
 
 

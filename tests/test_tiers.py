@@ -1,5 +1,6 @@
 """Every file is in one of the shares that `.ci/run` runs in turn, and a run has the tier that it asks for."""
 
+from argparse import ArgumentTypeError
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ from jaxtyping import TypeCheckError
 from idiolect.client.samples import total_of
 from tests.conftest import pytest_collection_modifyitems, pytest_ignore_collect
 from tests.test_structure import TESTS
-from tests.tiers import LONG, LONGEST_SECOND, REPRESENTATIVE, by_method, share
+from tests.tiers import LONG, LONGEST_SECOND, REPRESENTATIVE, by_method, share, share_name
 
 
 def test_ten_shares_are_all_files():
@@ -19,6 +20,13 @@ def test_ten_shares_are_all_files():
     assert sorted(file for part in shares for file in part) == files
     assert max(map(len, shares)) == 3
     assert share(files, None) == {*files}
+
+
+@pytest.mark.parametrize("text", ["foo", "3", "3/0", "-1/10", "1/2/3", ""])
+def test_a_share_is_named_as_k_of_n(text: str):
+    assert share_name("13/10") == "13/10"
+    with pytest.raises(ArgumentTypeError, match="is not of the form K/N"):
+        share_name(text)
 
 
 def test_two_of_the_longest_files_are_in_each_share():

@@ -5,6 +5,8 @@ and faults of processes and disks. `.ci/run` runs both tiers of a tenth of the f
 and the first tier of all others.
 """
 
+import re
+from argparse import ArgumentTypeError
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -62,6 +64,13 @@ def by_method(names: Iterable[str], first: Sequence[str] = REPRESENTATIVE) -> li
 def second(*values: Any) -> Any:
     """One case of a parametrized test, in the second tier: the other cases prove the same in the first."""
     return pytest.param(*values, marks=pytest.mark.second)
+
+
+def share_name(text: str) -> str:
+    """The value of `--share`. Raises `ArgumentTypeError` if it is not K/N."""
+    if not re.fullmatch(r"\d+/[1-9]\d*", text):
+        raise ArgumentTypeError(f"'{text}' is not of the form K/N, as 3/10 for the fourth tenth of the files")
+    return text
 
 
 def share(files: Sequence[str], which: str | None) -> set[str]:
