@@ -24,7 +24,7 @@ from idiolect.core.errors import ConfigError, DataError, IdiolectError, StoreErr
 from idiolect.data import from_table
 from idiolect.data.modalities import Modalities
 from idiolect.models.client_model import load_model
-from idiolect.models.files import _digest, load_module, read_header, save_model
+from idiolect.models.files import _digest, read_header, read_model, save_model
 from idiolect.models.multimodal import branches
 from idiolect.models.registry import build, complete_spec
 
@@ -229,7 +229,7 @@ def test_a_zoo_model_loads_in_one_line_bit_for_bit(tmp_path, spec):
     path = tmp_path / "client 7.model"
     model = made(spec)
     save_model(str(path), model, spec=spec, **DATA, extra={"classes": ["a", "b", "ü"]})
-    loaded = load_module(path)
+    loaded = read_model(path)[0]
     assert eqx.tree_equal(loaded, model)
     x = jax.random.normal(KEY, (12, 12))
     np.testing.assert_array_equal(loaded(x), model(x))
@@ -250,7 +250,7 @@ def test_a_model_of_several_modalities_loads_whole_and_branch_by_branch(tmp_path
     for index, part in enumerate((model, *branches(model).values())):
         path = tmp_path / f"{index}.model"
         save_model(path, part, spec=spec, **shapes, modalities=layout)
-        loaded = load_module(path)
+        loaded = read_model(path)[0]
         assert eqx.tree_equal(loaded, part)
         np.testing.assert_array_equal(loaded(x), part(x))
     with pytest.raises(ConfigError, match="is not what model multimodal builds"):
@@ -301,9 +301,9 @@ def test_numbers_and_numpy_arrays_of_an_own_module_stay_what_they_are(tmp_path):
     model = Scaled({"a": jnp.arange(3), "b": (jnp.ones(2, jnp.bfloat16),)}, 0.1, 3, np.arange(4.0))
     shapes = {"feature_shape": (4,), "num_outputs": 2, "task": "classification"}
     save_model(tmp_path / "m", model, **shapes)
-    loaded = load_module(
+    loaded = read_model(
         tmp_path / "m", like=Scaled({"a": jnp.zeros(3, int), "b": model.parts["b"]}, 0.0, 0, np.ones(4))
-    )
+    )[0]
     assert eqx.tree_equal(loaded, model)
     assert (type(loaded.factor), type(loaded.steps), type(loaded.table)) == (float, int, np.ndarray)
     for other in (random_key := {"a": jax.random.key(1)}, {"a.b": 1.0, "a": {"b": 2.0}}, {"a": np.array([model])}):
@@ -325,19 +325,19 @@ def test_a_users_own_module_loads_with_like(tmp_path):
     model = eqx.nn.MLP(4, 2, 3, 1, key=KEY)
     save_model(path, model, feature_shape=(4,), num_outputs=2, task="classification")
     with pytest.raises(StoreError, match="own module; pass like="):
-        load_module(path)
-    assert eqx.tree_equal(load_module(path, like=eqx.nn.MLP(4, 2, 3, 1, key=jax.random.key(5))), model)
+        read_model(path)
+    assert eqx.tree_equal(read_model(path, like=eqx.nn.MLP(4, 2, 3, 1, key=jax.random.key(5)))[0], model)
     for other in (eqx.nn.MLP(4, 2, 7, 1, key=KEY), eqx.nn.MLP(4, 2, 3, 2, key=KEY)):
         with pytest.raises(StoreError, match="does not fit the structure of MLP"):
-            load_module(path, like=other)
+            read_model(path, like=other)
     with pytest.raises(StoreError, match="more arrays than MLP has"):
-        load_module(path, like=eqx.tree_at(lambda m: m.layers[1], model, None))
+        read_model(path, like=eqx.tree_at(lambda m: m.layers[1], model, None))
 
 
 def test_numpy_arrays_are_saved_as_well(tmp_path):
     model = made("mlr")
     save_model(tmp_path / "m", jax.tree.map(np.asarray, model), spec="mlr", **DATA)
-    assert eqx.tree_equal(load_module(tmp_path / "m"), model)
+    assert eqx.tree_equal(read_model(tmp_path / "m")[0], model)
 
 
 def test_every_truncation_and_every_damage_is_one_clear_line(saved_files):
@@ -346,17 +346,17 @@ def test_every_truncation_and_every_damage_is_one_clear_line(saved_files):
     for length in (0, 5, 10, header - 1, header, header + 1, len(whole) // 2, len(whole) - 1):
         saved_files.write_bytes(whole[:length])
         with pytest.raises(StoreError, match=r"client\.model is (truncated or damaged|not an idiolect model)"):
-            load_module(saved_files)
+            read_model(saved_files)
     for place in (*range(0, header, 7), header, header + 5, len(whole) - 1):
         saved_files.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(StoreError, match=r"client\.model") as caught:
-            load_module(saved_files)
+            read_model(saved_files)
         assert "\n" not in str(caught.value)
     saved_files.write_bytes(whole + b"more")
     with pytest.raises(StoreError, match="is truncated or damaged"):
-        load_module(saved_files)
+        read_model(saved_files)
     saved_files.write_bytes(whole)
-    load_module(saved_files)
+    read_model(saved_files)
 
 
 @pytest.mark.parametrize("change", ["values", "shape", "type", "name", "metadata", "hash"])
@@ -378,31 +378,31 @@ def test_a_change_that_the_format_allows_is_damage(saved_files, change):
         del metadata["sha256"]
     save_file(tensors, saved_files, metadata)
     with pytest.raises(StoreError, match="is damaged: its content does not match its hash"):
-        load_module(saved_files)
+        read_model(saved_files)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe" * 50, b"[1, 2]\n", b'{"format": "x"}\n', b"a,b\n1,2\n"])
 def test_foreign_files_are_recognised(tmp_path, content):
     (tmp_path / "table.csv").write_bytes(content)
     with pytest.raises(StoreError, match=r"table\.csv is not an idiolect model file"):
-        load_module(tmp_path / "table.csv")
+        read_model(tmp_path / "table.csv")
 
 
 def test_safetensors_of_others_are_recognised(tmp_path):
     for metadata in (None, {"format": "pt"}):
         save_file({"linear.weight": np.ones(2)}, tmp_path / "theirs.safetensors", metadata)
         with pytest.raises(StoreError, match=r"theirs\.safetensors is not an idiolect model file"):
-            load_module(tmp_path / "theirs.safetensors")
+            read_model(tmp_path / "theirs.safetensors")
 
 
 def test_a_later_version_and_a_missing_file_are_named(saved_files, tmp_path):
     saved_files.write_bytes(saved_files.read_bytes().replace(b'"version": "1"', b'"version": "2"'))
     with pytest.raises(StoreError, match="format version 2; this version reads 1"):
-        load_module(saved_files)
+        read_model(saved_files)
     with pytest.raises(StoreError, match=r"cannot read .*absent.*No such file"):
-        load_module(tmp_path / "absent")
+        read_model(tmp_path / "absent")
     with pytest.raises(StoreError, match="cannot read"):
-        load_module(tmp_path)
+        read_model(tmp_path)
 
 
 def test_a_model_that_its_spec_does_not_build_is_refused_and_nothing_is_written(tmp_path):

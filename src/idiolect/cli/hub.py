@@ -31,13 +31,6 @@ app = typer.Typer(no_args_is_help=True, help="The hub of a federation; it receiv
 for command in (score, describe):
     app.command()(command)
 
-OwnKit = Annotated[
-    Path | None, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit; with it at once.")
-]
-OwnAdmin = Annotated[
-    Path | None,
-    typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs."),
-]
 LAST = 5
 """Rounds of which the status names the missing sites."""
 

@@ -210,11 +210,6 @@ def save_model(
         file.write(content)
 
 
-def load_module(path: _PathLike, like: eqx.Module | None = None) -> eqx.Module:
-    """Read only the module, see `read_model`."""
-    return read_model(path, like)[0]
-
-
 def read_model(path: _PathLike, like: eqx.Module | None = None) -> tuple[eqx.Module, dict[str, Any]]:
     """Read (module, header) of a model that `save_model` wrote; header: see `read_header`.
 

@@ -9,13 +9,13 @@ from idiolect.data.schema.fit import (
     Whole,
     category,
     fit_column,
-    identifying_numbers,
-    identifying_words,
     median_of,
     number,
+    suspect_numbers,
+    suspect_words,
     unfit_numbers,
+    whole_of,
 )
-from idiolect.data.schema.values import words_of
 
 RNG = np.random.default_rng(0)
 
@@ -40,14 +40,15 @@ RNG = np.random.default_rng(0)
     ],
 )
 def test_numbers_that_name_a_row(name, values, found):
-    assert bool(identifying_numbers(name, np.asarray(values, float))) == found
+    assert bool(suspect_numbers(name, whole_of(np.asarray(values, float)))) == found
 
 
 def test_words_that_name_a_row():
-    assert "30 distinct words in 30 rows" in identifying_words(words_of(pd.Series([f"p{k}" for k in range(30)])))
-    assert not identifying_words(words_of(pd.Series([f"p{k}" for k in range(19)])))
-    assert not identifying_words(words_of(pd.Series([f"p{k % 20}" for k in range(30)])))
-    assert identifying_words(words_of(pd.Series([f"p{k}" for k in range(27)] + ["p0"] * 3)))
+    assert "30 distinct words in 30 rows" in suspect_words(30, 30)
+    assert not suspect_words(19, 19)
+    assert not suspect_words(30, 20)
+    assert suspect_words(30, 27)
+    assert not suspect_words(30, 26)
 
 
 RUNNING = Whole(present=40, distinct=40, long=False, spread=39.0)

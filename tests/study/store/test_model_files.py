@@ -15,7 +15,7 @@ from idiolect.client.objective import objective_of
 from idiolect.client.predictor import Predictor, Shared
 from idiolect.core.errors import StoreError
 from idiolect.models import build
-from idiolect.models.files import load_module, read_header
+from idiolect.models.files import read_header, read_model
 from idiolect.study.store.model_files import save_client_models, write_index
 from tests.federations import federation, labelled
 
@@ -50,7 +50,7 @@ def keep(folder: Path, name: str, models, data, model, spec=SPEC):
 def test_every_client_has_its_own_file_whatever_its_name(tmp_path, data, model):
     params = save(tmp_path / "m", "personal", data, model)
     files = sorted((tmp_path / "m" / "personal").iterdir())
-    found = {read_header(file)["client"]: load_module(file) for file in files}
+    found = {read_header(file)["client"]: read_model(file)[0] for file in files}
     assert set(found) == set(CLIENTS)
     assert len(files) == 5
     for index, client in enumerate(CLIENTS):
@@ -80,7 +80,7 @@ def test_a_model_that_all_share_is_one_file(tmp_path, data, model):
     told = {"run": "r", "round": 4, "model": "global", "classes": ["a", "b", "c"], "task": "classification"}
     assert {key: header[key] for key in told} == told
     assert "client" not in header
-    assert np.array_equal(load_module(tmp_path / "global.safetensors").linear.weight, model.linear.weight)
+    assert np.array_equal(read_model(tmp_path / "global.safetensors")[0].linear.weight, model.linear.weight)
 
 
 def test_what_a_group_shares_is_one_file_a_group(tmp_path, data, model):
@@ -92,7 +92,7 @@ def test_what_a_group_shares_is_one_file_a_group(tmp_path, data, model):
         header = read_header(file)
         assert header["group"] == group
         assert header["clients"] == [name for name, of in zip(CLIENTS, groups, strict=True) if of == group]
-        np.testing.assert_array_equal(load_module(file).linear.weight, params.linear.weight[first])
+        np.testing.assert_array_equal(read_model(file)[0].linear.weight, params.linear.weight[first])
 
 
 def test_one_s_own_model_called_global_is_each_client_s(tmp_path, data, model):
@@ -141,11 +141,11 @@ def test_a_predictor_is_kept_as_the_model_that_it_is(tmp_path, data, model):
     stack = jax.tree.map(lambda a: jnp.stack([a + i for i in range(5)]), model)
     keep(tmp_path, "mixture", Mixture(stack, stack, jnp.linspace(0, 1, 5)), data, model)
     like, x = Mixed(model, model, jnp.zeros(())), jnp.arange(3.0)
-    loaded = load_module(tmp_path / "mixture" / "east.safetensors", like=like)
+    loaded = read_model(tmp_path / "mixture" / "east.safetensors", like=like)[0]
     np.testing.assert_array_equal(loaded.share, 1.0)
     np.testing.assert_allclose(loaded(x), jax.tree.map(lambda a: a + 4, model)(x), rtol=1e-6)
     with pytest.raises(StoreError, match="pass like="):
-        load_module(tmp_path / "mixture" / "east.safetensors")
+        read_model(tmp_path / "mixture" / "east.safetensors")
 
 
 def test_other_tools_read_a_client_model(tmp_path, data, model):
@@ -166,8 +166,8 @@ def test_own_modules_load_with_like(tmp_path, data, model):
     save(tmp_path, "personal", data, model, spec=None)
     file = tmp_path / "personal" / "east.safetensors"
     with pytest.raises(StoreError, match="pass like="):
-        load_module(file)
-    assert np.array_equal(load_module(file, like=model).linear.weight, model.linear.weight + 4)
+        read_model(file)
+    assert np.array_equal(read_model(file, like=model)[0].linear.weight, model.linear.weight + 4)
 
 
 def test_a_folder_that_cannot_be(tmp_path, data, model):

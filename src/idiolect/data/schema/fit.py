@@ -12,7 +12,7 @@ from idiolect.data.files.table import Columns, column_of
 from idiolect.data.schema.columns import MISSING, Category, Column, Filled, LeftOut, Number, check_range, some
 from idiolect.data.schema.label import Label
 from idiolect.data.schema.schema import Schema, check_features
-from idiolect.data.schema.values import ReadAs, Words, guess_reading, is_numeric, numbered, numbers_of, words_of
+from idiolect.data.schema.values import ReadAs, guess_reading, is_numeric, numbered, numbers_of, words_of
 
 _FEW = 256
 FEWEST = 20
@@ -31,17 +31,6 @@ class Whole(NamedTuple):
     spread: float
 
 
-def identifying_words(words: Words) -> str:
-    """Why a column of text is an identifier, or "": at least 9 of 10 of its rows have a word of their own."""
-    return suspect_words(int((words.code >= 0).sum()), len(np.unique(words.code[words.code >= 0])))
-
-
-def identifying_numbers(name: str, values: Float[np.ndarray, "n"]) -> str:
-    """Why a column of numbers is an identifier, or "": see `suspect_numbers`."""
-    present = values[~np.isnan(values)]
-    return suspect_numbers(name, whole_of(present)) if len(present) >= FEWEST else ""
-
-
 def whole_of(present: Float[np.ndarray, "n"]) -> Whole | None:
     """What there is to know of whole numbers; None if these are not all whole."""
     for values in (present[:_FEW], present):  # the first ones are nearly always enough
@@ -52,7 +41,7 @@ def whole_of(present: Float[np.ndarray, "n"]) -> Whole | None:
 
 
 def suspect_words(count: int, distinct: int) -> str:
-    """Why a column with so many words, so many of them distinct, is an identifier, or ""."""
+    """Why a column of text is an identifier, or "": at least 9 of 10 of its rows have a word of their own."""
     if count >= FEWEST and distinct >= 0.9 * count:
         return f"an identifier: {distinct} distinct words in {count} rows"
     return ""

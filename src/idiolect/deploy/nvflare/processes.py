@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
@@ -324,12 +323,3 @@ def _created(pid: int) -> float:
         return psutil.Process(pid).create_time()
     except psutil.Error:  # it has ended already; whoever waits for it learns so
         return time.time()
-
-
-def last_words(kit: Kit, lines: int = 1) -> str:
-    """The last lines that the kit's process has printed; "" if none."""
-    path: Path = kit.folder / "console.txt"
-    try:
-        return "\n".join(path.read_text(errors="replace").strip().splitlines()[-lines:])
-    except OSError:
-        return ""

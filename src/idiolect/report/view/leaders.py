@@ -19,18 +19,6 @@ _SEVERE = re.compile(
 )
 
 
-_AUDIT = re.compile(
-    r"^(No leak found|Not audited|The samples of different sites|Known leak: |Column '.*' (?:\S+ ){1,2}the label)"
-    r"|^Normalisation '"
-    r"|^[\d,]+ samples, [\d,]+ of them distinct|^[\d,]+ of [\d,]+ \w+ samples .* have an exact copy"
-)
-
-
-def is_finding(line: str) -> bool:
-    """Whether a sentence about data is of the audit; the others are notes."""
-    return _AUDIT.search(line) is not None
-
-
 def leaks_of(parts: Sequence[Part]) -> list[dict[str, Any]] | None:
     """The findings of all parts, none twice; None if nothing is known of any audit."""
     if all(part.audit is None for part in parts):

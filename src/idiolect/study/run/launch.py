@@ -28,8 +28,6 @@ from idiolect.study.spec.experiment import Experiment, run_id
 from idiolect.study.store.claim import claim
 from idiolect.study.store.store import RunRow, Store
 
-SAVE_MODELS = ("first", "all", "none")
-
 
 class Watcher(Protocol):
     """Displays the progress of an experiment's runs."""
