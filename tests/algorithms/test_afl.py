@@ -152,7 +152,7 @@ def test_a_cohorts_steps_are_unbiased(x64):
     slopes = [a @ (w - c) for a, c in zip(problem.a, problem.c, strict=True)]
     np.testing.assert_allclose(contract.vector(full.params), w - 0.1 * start @ slopes, atol=1e-12)
     pairs = [
-        aggregated(algorithm, shared, cohort_of(ids, problem), tree.gather_on_host(messages, ids))
+        aggregated(algorithm, shared, cohort_of(ids, problem), tree.gather_on_host(messages, np.asarray(ids)))
         for ids in combinations(range(4), 2)
     ]
     mean = np.mean([contract.vector(pair.params) for pair in pairs], axis=0)
@@ -168,7 +168,7 @@ def test_normalised_weights_divide_by_the_cohorts_own(x64):
     mixture = np.array([0.1, 0.6, 0.3, 0.0])
     algorithm = AFL(weights="normalised", mixture=mixture, mixture_rate=0.0)
     shared, messages = messages_of(algorithm, problem)
-    two = aggregated(algorithm, shared, cohort_of([2, 0], problem), tree.gather_on_host(messages, [2, 0]))
+    two = aggregated(algorithm, shared, cohort_of([2, 0], problem), tree.gather_on_host(messages, np.asarray([2, 0])))
     models = rows(messages.params)
     np.testing.assert_allclose(contract.vector(two.params), (0.3 * models[2] + 0.1 * models[0]) / 0.4, atol=1e-12)
 
