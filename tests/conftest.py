@@ -172,21 +172,26 @@ def three_clients() -> "FederatedData":
     return from_arrays(parts, validation=0.25)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """The options of the tests. Checks of types begin before another conftest.py imports the package."""
     parser.addoption("--tier", default="all", choices=["first", "all"], help="the first tier of the tests, or both")
     parser.addoption("--share", type=share_name, metavar="K/N", help="only every N-th file, from the K-th on")
     parser.addoption("--without-share", type=share_name, metavar="K/N", help="all files but every N-th")
     parser.addoption("--unchecked", action="store_true", help="without checks of types and shapes: in less time")
+    config = pluginmanager.getplugin("pytestconfig")
+    # No options are parsed yet, but a worker's come from the process that has started it.
+    given = [*config.invocation_params.args, *os.environ.get("PYTEST_ADDOPTS", "").split()]
+    if "--unchecked" not in given and not getattr(config.option, "unchecked", False):
+        check_types()
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def check_types() -> None:
     """Let each function of the package check types and shapes, before anything imports it."""
-    if not config.getoption("--unchecked"):
-        from jaxtyping import install_import_hook
+    from jaxtyping import install_import_hook
 
-        import tests.checking  # noqa: F401  the hook looks it up by name
+    import tests.checking  # noqa: F401  the hook looks it up by name
 
-        install_import_hook("idiolect", "tests.checking.checked")
+    install_import_hook("idiolect", "tests.checking.checked")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
