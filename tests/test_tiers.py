@@ -1,5 +1,7 @@
 """Every file is in one of the shares that `.ci/run` runs in turn, and a run has the tier that it asks for."""
 
+import subprocess
+import sys
 from argparse import ArgumentTypeError
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -89,3 +91,21 @@ def test_types_and_shapes_are_checked_unless_the_run_leaves_that_out(request):
     """A function of the package is given a matrix where it takes a vector."""
     with nullcontext() if request.config.getoption("--unchecked") else pytest.raises(TypeCheckError):
         assert total_of(np.ones((2, 2), np.int32)) == 4
+
+
+@pytest.mark.second
+def test_types_are_checked_where_a_folders_conftest_is_loaded_first():
+    """Of named files pytest loads the conftest.py of their folders before it parses the options."""
+    own = "tests/test_tiers.py::test_types_and_shapes_are_checked_unless_the_run_leaves_that_out"
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/report/view/test_leaders.py",
+        own,
+    ]
+    done = subprocess.run([*command, "-k", "types_and_shapes"], cwd=TESTS.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
