@@ -234,8 +234,8 @@ def private_of(state, part, limits, model=None):
     batch = Batch(x, y, (np.arange(len(x)) < len(part[1])).astype(np.float32))
     loss = lambda scores, y: jnp.logaddexp(0.0, scores[0]) - y * scores[0]  # noqa: E731
     rules = Rules(0.0, 1e-3, 0.0, 0.0, 0.0, 20, 0, 0)
-    make = jax.jit(lambda m, r: private_trees(m, r, batch, loss, rules, 0.1, limits, 64))
-    return make(model or state.shared.model, own)
+    make = jax.jit(lambda m, r, batch: private_trees(m, r, batch, loss, rules, 0.1, limits, 64))
+    return make(model or state.shared.model, own, batch)
 
 
 @pytest.mark.second
