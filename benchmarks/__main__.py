@@ -70,7 +70,7 @@ def read_floors(path: Path) -> dict[str, dict[str, float]]:
 def main() -> None:
     """Measure, print, write, check."""
     args = arguments()
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = Console(width=None if sys.stdout.isatty() else 140)
     names = [work.name for work in WORKLOADS]
     for name in args.only:
         if name not in names:
