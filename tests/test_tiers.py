@@ -97,15 +97,7 @@ def test_types_and_shapes_are_checked_unless_the_run_leaves_that_out(request):
 def test_types_are_checked_where_a_folders_conftest_is_loaded_first():
     """Of named files pytest loads the conftest.py of their folders before it parses the options."""
     own = "tests/test_tiers.py::test_types_and_shapes_are_checked_unless_the_run_leaves_that_out"
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "tests/report/view/test_leaders.py",
-        own,
-    ]
-    done = subprocess.run([*command, "-k", "types_and_shapes"], cwd=TESTS.parent, capture_output=True, text=True)
+    arguments = f"-q -p no:cacheprovider tests/report/view/test_leaders.py {own} -k types_and_shapes".split()
+    command = [sys.executable, "-m", "pytest", *arguments]
+    done = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout

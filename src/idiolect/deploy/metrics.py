@@ -65,8 +65,8 @@ def serving(port: int, read: Callable[[], Iterable[Measure]]) -> Generator[None]
     try:
         server, thread = start_http_server(port, addr=ADDRESS, registry=registry)
     except (OSError, OverflowError) as error:
-        listened = f"cannot listen on {ADDRESS}:{port} ({reason_of(error)})"
-        raise StoreError(f"--metrics {port}: {listened}; name another port") from None
+        refused = f"cannot listen on {ADDRESS}:{port} ({reason_of(error)})"
+        raise StoreError(f"--metrics {port}: {refused}; name another port") from None
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.ticker import ScalarFormatter
 
 from idiolect.algorithms.registry import ALGORITHMS
-from idiolect.core.errors import StoreError, os_errors_as, reason_of
+from idiolect.core.errors import StoreError, os_errors_as
 from idiolect.core.files import no_empty_folders, write_text
 from idiolect.core.rights import make_folder
 from idiolect.metrics.base import Metric
@@ -47,15 +47,12 @@ def write_newcomers(
     The folder must not exist, or be empty: it appears complete or not at all. Raises `StoreError` otherwise.
     """
     check_new(folder)
-    with no_empty_folders(folder.parent):
-        with os_errors_as(f"cannot write to '{folder}'"):
-            make_folder(folder.parent, shared=True)
-            scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
+    with no_empty_folders(folder.parent), os_errors_as(f"cannot write to '{folder}'"):
+        make_folder(folder.parent, shared=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
         try:
             _fill(scratch, loaded, made, curve, command)
             os.replace(scratch, folder)
-        except OSError as error:
-            raise StoreError(f"cannot write to '{folder}': {reason_of(error)}") from error
         finally:
             rmtree(scratch, ignore_errors=True)
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())

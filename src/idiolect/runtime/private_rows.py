@@ -11,15 +11,15 @@ import math
 import os
 import struct
 import zlib
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import jax
 import numpy as np
 from jaxtyping import Int, PyTree, UInt8
 
-from idiolect.core.errors import StoreError, reason_of
+from idiolect.core.errors import StoreError, os_errors_as
 from idiolect.core.files import sync_folder
 from idiolect.core.rights import create_file, make_folder
 
@@ -48,13 +48,8 @@ class PrivateRows:
             self._file = os.open(path, os.O_RDWR)
             self._load()
 
-    @contextmanager
-    def _guard(self) -> Generator[None]:
-        try:
-            yield
-        except OSError as error:
-            why = reason_of(error)
-            raise StoreError(f"cannot use {self.path} for the clients' private states: {why}") from error
+    def _guard(self) -> AbstractContextManager[None]:
+        return os_errors_as(f"cannot use {self.path} for the clients' private states")
 
     def read(self, clients: Int[np.ndarray, "n"]) -> PyTree:
         """The private states of some clients, leaves (n, ...)."""
