@@ -11,7 +11,7 @@ from benchmarks.beginning import beginning
 from benchmarks.child import Absent, Child
 from benchmarks.oracle import distance
 from benchmarks.peers import BEFORE, OWN, SYSTEMS, Peer, missing
-from benchmarks.report import row
+from benchmarks.report import COLUMNS, row
 from benchmarks.runner import Comparison, Measured, Runner, below
 from benchmarks.workloads import named, smaller
 
@@ -61,6 +61,14 @@ def test_a_system_that_is_not_installed_says_what_it_lacks(monkeypatch: pytest.M
 def test_a_skipped_system_stays_in_the_table() -> None:
     skipped = Measured("torch", skipped="not installed: torch")
     assert row(comparison([1.0], skipped), skipped) == ["W1", "torch", "skipped: not installed: torch"]
+
+
+def test_a_row_has_the_ratio_and_its_interval() -> None:
+    torch = Measured("torch", [3.0, 8.0, 3.0, 4.0, 4.0, 2.0], [1.0] * 6)
+    own = Measured(OWN, [1.0, 2.0, 1.0, 2.0, 1.0, 1.0], [1.0] * 6)
+    shown = row(Comparison(named("W1"), [own, torch], {}), torch)
+    assert shown[COLUMNS.index("ratio")] == "3.50"
+    assert shown[COLUMNS.index("95 %")] == "2.00-4.00"
 
 
 @pytest.mark.second

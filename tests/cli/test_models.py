@@ -121,6 +121,15 @@ def test_new_clients_of_a_finished_folder(idiolect, monkeypatch, tmp_path):
         told = f"stopped; nothing was kept; begin again with: {shlex.join(['idiolect', *typed])}\n"
         assert stopped == (130, "", told)
         assert not (tmp_path / "new folder").exists()
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("idiolect.report.newcomers.newcomers_text", full)
+        said = refused("--method", "fedavg", "--out", "new folder/third")
+    assert "cannot write to 'new folder/third': No space left on device" in said
+    assert not (tmp_path / "new folder").exists()
     table(tmp_path / "known.csv", {"w0": 20, "w1": 24}, seed=5)
     assert "have changed since it was started" in refused("--method", "fedavg", "--out", "third")
 

@@ -192,7 +192,9 @@ def test_a_failed_write_leaves_the_last_commit(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.pwrite", full)
-    with pytest.raises(StoreError, match=r"cannot use .*rows.*No space left on device"):
+    with pytest.raises(
+        StoreError, match=r"cannot use .*rows.* for the clients' private states: No space left on device"
+    ):
         rows.write(one, {"a": np.full((1, 3), 2.0), "b": (one, None)})
     with pytest.raises(StoreError, match="No space left"):
         rows.commit(b"2")

@@ -140,7 +140,10 @@ def test_metrics_are_for_this_machine_only(hub):
         if not other.startswith("127."):
             with pytest.raises(ConnectionError):
                 socket.create_connection((other, port), timeout=2)
-        with pytest.raises(StoreError, match=f"--metrics {port}: cannot listen"), monitor_of(hub).watching(port):
+        taken = (
+            rf"--metrics {port}: cannot listen on 127\.0\.0\.1:{port} \(Address already in use\); name another port"
+        )
+        with pytest.raises(StoreError, match=taken), monitor_of(hub).watching(port):
             pass
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=2)
